@@ -6,7 +6,8 @@ nothing unless an option or an ini value asks for it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,15 +58,21 @@ _DECLINED = frozenset({"unsupported", "fallback", "not-tried"})
 """Verdicts as reports spell them: nothing heavy is imported for them."""
 
 
+def _idle(cases: Iterable[Mapping[str, str]]) -> bool:
+    """Tell whether a target refused everything, as a broken backend does. Forbidden models have no ratio."""
+    declined = judged = False
+    for case in cases:
+        declined |= case["verdict"] in _DECLINED
+        judged |= case["verdict"] not in _DECLINED and bool(case["ratio"] or case["verdict"] != "pass")
+    return declined and not judged
+
+
 class _Session:
     """The hooks of a session that has asked for the suite."""
 
     def __init__(self) -> None:
-        self._counts: dict[str, dict[str, int]] = {}
         self._runtimes: dict[str, str] = {}
-        self._declining: set[str] = set()
-        self._judged: set[str] = set()
-        self._causes: dict[str, dict[str, list[dict[str, str]]]] = {}
+        self._cases: dict[str, list[dict[str, str]]] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collect_directory(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -78,49 +85,43 @@ class _Session:
         return suite
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count verdicts; where pytest-xdist runs the items, here in the process that reports."""
+        """Keep the properties of cases; where pytest-xdist runs the items, here in the process that reports."""
         if report.when != "teardown" or not report.nodeid.startswith(f"{PACKAGE}::"):
             return
-        properties = [(name, str(value)) for name, value in report.user_properties]
-        target = next((value for name, value in properties if name == "target"), "")
-        verdict = cause = ""
-        for name, value in properties:
-            if name == "runtime":
-                self._runtimes[target] = value
-            if name == "verdict":
-                counts = self._counts.setdefault(target, {})
-                counts[value] = counts.get(value, 0) + 1
-                verdict = value
-                self._declining |= {target} if value in _DECLINED else set()
-            if name == "cause":
-                self._causes.setdefault(target, {}).setdefault(value, []).append({})
-                cause = value
-            if name in ("message", "repeat"):
-                self._causes[target][cause][-1][name] = value
-            # Forbidden models have no ratio.
-            if name == "ratio" and verdict not in _DECLINED and (value or verdict != "pass"):
-                self._judged.add(target)
+        target = ""
+        for name, value in report.user_properties:
+            if name == "target":
+                target = str(value)
+            elif name == "runtime":
+                self._runtimes[target] = str(value)
+            elif name == "case":
+                self._cases.setdefault(target, []).append({})
+            if self._cases.get(target):
+                self._cases[target][-1][name] = str(value)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print new failures by cause, each with one case, and cases by verdict, for each target."""
-        if self._counts:
-            terminalreporter.ensure_newline()
-        if self._causes:
+        if not self._cases:
+            return
+        terminalreporter.ensure_newline()
+        if any("cause" in case for cases in self._cases.values() for case in cases):
             terminalreporter.section("onnxspec: new failures by cause")
-        for target, causes in self._causes.items():
-            terminalreporter.write_line(self._name(target))
-            for cause, cases in sorted(causes.items(), key=lambda item: -len(item[1])):
-                terminalreporter.write_line(f"  {cause}: {len(cases)} case{'' if len(cases) == 1 else 's'}")
-                shown = min(cases, key=lambda case: len(case["repeat"]))
-                if not shown["message"].startswith(cause.removesuffix(" ...")):
-                    terminalreporter.write_line(f"      {shown['message']}")
-                terminalreporter.write_line(f"      {shown['repeat']}")
-        if self._counts:
-            terminalreporter.section("onnxspec: cases by verdict")
-        for target, counts in self._counts.items():
-            listed = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items(), key=lambda c: -c[1]))
-            terminalreporter.write_line(f"{self._name(target)}: {sum(counts.values())} cases: {listed}")
-            if target in self._idle:
+        for target, cases in self._cases.items():
+            causes = Counter(case["cause"] for case in cases if "cause" in case)
+            if causes:
+                terminalreporter.write_line(self._name(target))
+            for cause, count in causes.most_common():
+                terminalreporter.write_line(f"  {cause}: {count} case{'' if count == 1 else 's'}")
+                example = min((case for case in cases if case.get("cause") == cause), key=lambda c: len(c["repeat"]))
+                if not example["message"].startswith(cause.removesuffix(" ...")):
+                    terminalreporter.write_line(f"      {example['message']}")
+                terminalreporter.write_line(f"      {example['repeat']}")
+        terminalreporter.section("onnxspec: cases by verdict")
+        for target, cases in self._cases.items():
+            counts = Counter(case["verdict"] for case in cases).most_common()
+            listed = ", ".join(f"{count} {verdict}" for verdict, count in counts)
+            terminalreporter.write_line(f"{self._name(target)}: {len(cases)} cases: {listed}")
+            if _idle(cases):
                 terminalreporter.write_line("  nothing was judged: every case was declined")
 
     def _name(self, target: str) -> str:
@@ -128,12 +129,7 @@ class _Session:
         runtime, _, version = self._runtimes.get(target, "").partition(" ")
         return f"{target}{'' if runtime in target else f' ({runtime})'}{f' {version}' if version else ''}"
 
-    @property
-    def _idle(self) -> set[str]:
-        """Targets that declined every case, as a broken backend does."""
-        return self._declining - self._judged
-
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Fail a session in which a target declined every case: skips alone are no success."""
-        if exitstatus == pytest.ExitCode.OK and self._idle:
+        if exitstatus == pytest.ExitCode.OK and any(map(_idle, self._cases.values())):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -11,8 +11,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
-
 from ...reference import FORMATS, operator_names
 from ...reference.errors import UserError
 from ..border.typed_toml import table_lines
@@ -35,14 +33,6 @@ MOST_CASES = 30  # with a fault, named one by one; beyond that an entry says wha
 _HEADER = "# Failures that are known. Each entry gives its reason; docs/targets.md has the keys.\n"
 
 
-class Update(Struct, frozen=True):
-    """Changes to a file: number of entries that stayed, reasons of removed ones, titles of new ones."""
-
-    kept: int
-    removed: tuple[str, ...]
-    added: tuple[str, ...]
-
-
 def require_lists(targets: Iterable[Target]) -> None:
     """Make sure that every target has a list to write to; make an empty one if needed.
 
@@ -60,43 +50,27 @@ def require_lists(targets: Iterable[Target]) -> None:
 
 
 def update_lists(run: Run) -> Iterator[str]:
-    """Update the lists of all targets of a run, and yield lines about changes. Raise as :func:`update_expected`."""
-    for each in run.targets:
-        path = Path(each.target.expected)
-        if each.unavailable:
-            yield f"{path}: left as it is, since {each.target.name} was not there"
-            continue
-        probes = {probe.id: probe for probe in run.plan.probes_of(each.target)}
-        update = update_expected(path, each.results, probes, each.stale, each.description)
-        yield f"{path}: {update.kept} kept, {len(update.removed)} removed, {len(update.added)} added"
-        yield from (f"  removed: {reason}" for reason in update.removed)
-        yield from (f"  added: {title}" for title in update.added)
-        if update.added:
-            reasons = "its reason" if len(update.added) == 1 else "each reason"
-            yield f"  say in {reasons} why this is accepted: {path} has {UNWRITTEN!r} there"
-
-
-def update_expected(
-    path: Path,
-    results: Sequence[Result],
-    probes: Mapping[str, Probe],
-    stale: Collection[Entry],
-    description: Mapping[str, Any],
-) -> Update:
-    """Write the list as :func:`updated_text` has it.
+    """Update the lists of all targets of a run, and yield lines about changes.
 
     Raise UserError for a malformed file, OSError if it cannot be read or written.
     """
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    new, update = updated_text(text, str(path), results, probes, stale, description)
-    if new != text:
-        beside = path.with_name(f"{path.name}.new")
-        try:
-            beside.write_text(new, encoding="utf-8")
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
-    return update
+    for target_run in run.targets:
+        path = Path(target_run.target.expected)
+        if target_run.unavailable:
+            yield f"{path}: left as it is, since {target_run.target.name} was not there"
+            continue
+        probes = {probe.id: probe for probe in run.plan.probes_of(target_run.target)}
+        text = path.read_text(encoding="utf-8")
+        described = target_run.description
+        new, changes = updated_text(text, str(path), target_run.results, probes, target_run.stale, described)
+        if new != text:
+            beside = path.with_name(f"{path.name}.new")
+            try:
+                beside.write_text(new, encoding="utf-8")
+                beside.replace(path)
+            finally:
+                beside.unlink(missing_ok=True)
+        yield from changes
 
 
 def updated_text(
@@ -106,8 +80,8 @@ def updated_text(
     probes: Mapping[str, Probe],
     stale: Collection[Entry],
     description: Mapping[str, Any],
-) -> tuple[str, Update]:
-    """Return the text of a list after a run, and the changes.
+) -> tuple[str, list[str]]:
+    """Return the text of a list after a run, and lines about the changes.
 
     results, probes
         All results of one target, and their probes by id.
@@ -122,9 +96,10 @@ def updated_text(
     head, blocks = _blocks(text, len(entries))
     kept = [(entry, block) for entry, block in zip(entries, blocks, strict=True) if entry not in stale]
     left = applying((entry for entry, _ in kept), description)
-    unknown = [r for r in results if r.failing and not matching(left, probes[r.case], r)]
     groups: dict[tuple[Any, ...], list[Result]] = defaultdict(list)
-    for result in unknown:
+    for result in results:
+        if not result.failing or matching(left, probes[result.case], result):
+            continue
         # Where a fault explains a failure, it does not matter which clause it shows in, nor beside which other fault.
         for fault in result.diagnosis:
             groups[(result.op, fault)].append(result)
@@ -132,9 +107,14 @@ def updated_text(
             groups[(result.op, "", result.verdict.value, result.reason, result.clause)].append(result)
     added = [_new_entry(members, key[1], runtime) for key, members in sorted(groups.items(), key=lambda g: not g[0][1])]
     parts = [head, *(block for _, block in kept), *(block for _, block in added)]
-    removed = tuple(entry.reason for entry in entries if entry in stale)
     joined = "\n\n".join(part for part in (part.strip("\n") for part in parts) if part)
-    return joined + "\n", Update(len(kept), removed, tuple(title for title, _ in added))
+    changes = [f"{place}: {len(kept)} kept, {len(entries) - len(kept)} removed, {len(added)} added"]
+    changes += [f"  removed: {entry.reason}" for entry in entries if entry in stale]
+    changes += [f"  added: {title}" for title, _ in added]
+    if added:
+        reasons = "its reason" if len(added) == 1 else "each reason"
+        changes.append(f"  say in {reasons} why this is accepted: {place} has {UNWRITTEN!r} there")
+    return joined + "\n", changes
 
 
 def _blocks(text: str, count: int) -> tuple[str, list[str]]:
