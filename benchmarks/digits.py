@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from onnxspec.cases import Case, build_case, profile
 from onnxspec.conformance.judging.judgement import FAILING
 from onnxspec.conformance.proof.staged import judge_staged
-from onnxspec.conformance.results.signed_errors import BIAS_ERRORS, BIAS_UNITS
+from onnxspec.conformance.results.grades import BIAS_ERRORS, BIAS_UNITS
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FORMATS, Node, versions_of
 from onnxspec.reference.kernels.kernel import Kernel, run_kernel

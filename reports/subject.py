@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
-from ..conformance.results.level_grades import graded_line
+from ..conformance.results.grades import graded_line
 from ..conformance.results.records import TargetRecord
 from ..conformance.results.result import Result
 from ..conformance.text import plural

@@ -27,7 +27,7 @@ from ..results.recorded import FRESH, JobRecord, Recorder, bits_of, outcome_of
 from ..results.records import RunRecord, TargetRecord
 from ..results.result import Result
 from ..results.writer import RunWriter
-from ..running.description import description_of
+from ..running.conclusion import description_of
 from ..running.engine import run_lines
 from ..running.filling import NOT_ASKED
 from ..running.fresh import FEWEST, answered, sample_of

@@ -19,8 +19,8 @@ from ...reference.numbers.accuracy import accuracy_class
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..judging.vocabulary import DECLINES, STATES
 from ..probes.probe import Probe, SpecProbe
+from ..results.grades import biased_types
 from ..results.result import Result
-from ..results.signed_errors import biased_types
 from .records import ExceptionRecord, LevelRecord, RowRecord, WaiverRecord
 from .waivers import covering
 

@@ -17,8 +17,7 @@ from ...reference.errors import UserError
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..judging.vocabulary import NO_FAILURE, outcome_text
 from ..probes.probe import worded
-from ..results.expected.entries import Entry, applying, shipped_for
-from ..results.expected.version_range import in_numbers
+from ..results.expected.entries import Entry, applying, in_numbers, shipped_for
 from ..results.folder import read_folder
 from ..results.records import Finding, TargetRecord
 from ..results.result import Result

@@ -31,9 +31,9 @@ from ...reference.documents.interpretations import asked_anew
 from ..judging.judgement import DECLINED, EXCEPTION, FAILING, Verdict, would_allow
 from ..judging.vocabulary import NO_FAILURE, short_title
 from ..probes.probe import Probe
+from ..results.grades import biases, digits_text
 from ..results.records import Bias, Finding
 from ..results.result import Result
-from ..results.signed_errors import biases, digits_text
 from ..results.support import refused_words
 from ..text import listed
 from .conditions import condition_of, condition_text, distinguishing_traits, message_kind, would_show

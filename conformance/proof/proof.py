@@ -21,8 +21,8 @@ from ...reference.operators.internal_error import format_internal_error
 from ..judging.judgement import FAILING, Judgement
 from ..judging.verdict import judge_each
 from ..probes.probe import SpecProbe
+from ..results.grades import BIAS_ERRORS, BIAS_UNITS, biases
 from ..results.result import result_of
-from ..results.signed_errors import BIAS_ERRORS, BIAS_UNITS, biases
 from ..workers.pool import spread
 from ..workers.process import Outcome
 from .staged import Stage, staged_outcome

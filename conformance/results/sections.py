@@ -11,7 +11,7 @@ from ..judging.judgement import DECLINED, UNTRIED, Verdict
 from ..judging.vocabulary import FLAGS, NO_FAILURE, happening
 from ..text import plural
 from ..workers.worker import one_line
-from .level_grades import graded_line, level_records
+from .grades import graded_line, level_records
 from .records import Finding
 from .result import Result
 from .summary import FailureGroup, Summary

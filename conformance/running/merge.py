@@ -27,8 +27,7 @@ from ..results.records import EvidenceRecord, MergedRecord, TargetRecord
 from ..results.result import Result
 from ..results.writer import RunWriter
 from ..targets.target import Target
-from .conclusion import conclude, looked_up
-from .description import description_of
+from .conclusion import conclude, description_of, looked_up
 from .filling import SHARDS, filled_again
 from .planning import chosen_probes
 from .run import Plan, Run, TargetRun, stranger_among

@@ -16,7 +16,7 @@ from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import staged_outcome
-from onnxspec.conformance.results.level_grades import graded_line, level_records
+from onnxspec.conformance.results.grades import graded_line, level_records
 from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.showing.evidence import evidence_of
 from onnxspec.reference import Node, operator_for

@@ -18,8 +18,8 @@ from onnxspec.conformance.judging.judgement import Judgement, Verdict, would_all
 from onnxspec.conformance.probes.probe import Probe, SpecProbe, worded
 from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.results.grades import biases, grades, passing_grades
 from onnxspec.conformance.results.result import Result, result_of
-from onnxspec.conformance.results.signed_errors import biases, grades, passing_grades
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, evaluate, run_fault
 

@@ -18,7 +18,7 @@ from onnxspec.cases.operators.extended_lstm.spec import extended
 from onnxspec.cases.specs.illegal import illegal_cases
 from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
 from onnxspec.conformance.proof.staged import Implementation, Stage, judge_staged, staged_outcome
-from onnxspec.conformance.results.signed_errors import BIAS_ERRORS, BIAS_UNITS
+from onnxspec.conformance.results.grades import BIAS_ERRORS, BIAS_UNITS
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, FORMATS, Fault, IllegalNode, Interpretations, Node, configure, faults_of
 from onnxspec.reference.kernels.kernel import run_kernel

@@ -27,6 +27,8 @@ from onnxspec.conformance.results.expected.entries import (
     applying,
     decidable_entries,
     expectations_of,
+    in_range,
+    is_range,
     matching,
     parse_expected,
     read_expected,
@@ -35,7 +37,6 @@ from onnxspec.conformance.results.expected.entries import (
     suspects,
     unlisted_faults,
 )
-from onnxspec.conformance.results.expected.version_range import in_range, is_range
 from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.running.expected_update import updated_text
 from onnxspec.conformance.targets.target import Target, parse_target

@@ -12,8 +12,8 @@ import pytest
 from onnxspec.cases import Case, build_case, profile
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import judge_staged
+from onnxspec.conformance.results.grades import biased_types, biases, digits_left, grades
 from onnxspec.conformance.results.result import Result, result_of
-from onnxspec.conformance.results.signed_errors import biased_types, biases, digits_left, grades
 from onnxspec.reference import FORMATS, Node
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import STYLES, Style
