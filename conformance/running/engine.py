@@ -17,7 +17,7 @@ from ..results.recorded import Recorder
 from ..results.result import Result
 from ..results.writer import RunWriter
 from ..workers.pool import Pool
-from .description import description_of
+from .conclusion import description_of
 from .filling import filled_again
 from .run import Plan, Run, TargetRun, stranger_among
 from .target_runner import TargetRunner
@@ -94,10 +94,9 @@ def _end_of(run: Run, writer: RunWriter) -> Callable[[], None]:
 
 def _take_up(run: Run, loaded: RunFolder, done: Sequence[Result]) -> None:
     """Load the results of a folder into a run."""
-    cases = {probe.id for probe in run.plan.probes}
     for target_run in run.targets:
         name = target_run.target.name
-        target_run.results = [r for r in done if r.target == name and r.case in cases]
+        target_run.results = [r for r in done if r.target == name]
         target_run.description = loaded.descriptions.get(name, {})
         target_run.seconds = loaded.seconds.get(name, 0.0)
     if loaded.headers:

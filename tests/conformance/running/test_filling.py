@@ -210,6 +210,8 @@ def test_the_command_fills_up_and_goes_on(
     assert inside(*arguments, "--resume").code == done.code
     again = json.loads((tmp_path / "out" / "run.json").read_text())
     assert again["targets"][0]["filling"] == record
+    resumed = (tmp_path / "out" / "results.jsonl").read_bytes()
+    assert resumed.count(b'"record":"result"') == journal.count(b'"record":"result"')
     lines = journal.splitlines(keepends=True)
     cut = next(k for k, line in enumerate(lines) if b'"record":"cases"' in line) + 2
     (tmp_path / "out" / "results.jsonl").write_bytes(b"".join(lines[:cut]))
