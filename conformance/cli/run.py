@@ -59,6 +59,7 @@ def run(
         str | None,
         typer.Option("--nonce", metavar="NONCE", help="Add the cases of an auditor's nonce; implies --record."),
     ] = None,
+    same_model: Annotated[Path | None, typer.Option("--model", metavar="FILE", help="Same as MODEL.")] = None,
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="FILE", help="Input data of the model, as .npz.")
     ] = None,
@@ -111,6 +112,9 @@ def run(
         fail(output.unwritable)
     if resume and out is None:
         fail("--resume needs --out: which run is to go on?")
+    if None not in (model, same_model):
+        fail(f"{model} and --model {same_model}: run one model at a time")
+    model = model or same_model
     if model is not None and model.is_dir():
         fail(f"{model} is a folder: --case {model}/ runs the test-case directories in it")
     if model is None and (inputs or keep):

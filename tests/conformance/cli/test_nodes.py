@@ -230,8 +230,8 @@ def test_steps_that_take_long_are_named(folder: Path, monkeypatch: pytest.Monkey
         assert silent.stderr == ""
 
 
-def test_the_model_may_be_an_argument(folder: Path) -> None:
-    done = onnxspec(folder, "run", "model.onnx", "--out", "run")
+def test_the_model_may_be_an_argument_or_an_option(folder: Path) -> None:
+    done = onnxspec(folder, "run", "--model", "model.onnx", "--out", "run")
     assert done.returncode == 0, done.stderr
     data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model"
     assert f"  /encoder/first  GRU-14  ({data})" in done.stdout.splitlines()
