@@ -8,7 +8,7 @@ bounded numbers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,7 +20,7 @@ from ..numbers.activations import Activation, ActivationKind
 from ..numbers.bounded import Bounded, Sum
 from ..recurrent.cell import Gates, Number, Parameters, States
 from ..recurrent.computation import Computation
-from .fault import Compute, Outputs, fault_of_run
+from .fault import Change, Changing, Compute, Outputs, fault, fault_of_run
 
 Array = NDArray[Any]
 Equations = Callable[..., States]
@@ -233,3 +233,19 @@ def merged(c: Any, outputs: Outputs, others: Outputs, directions: Sequence[int])
             joined[name] = joined[name].copy()
             joined[name][index] = array[index]
     return joined
+
+
+def by_equations(put: Callable[[Computation, Any], Computation] = with_equations) -> Callable[[Any], Changing]:
+    """Return how :func:`.fault.fault` makes a fault of equations, which `put` puts into a computation."""
+    return lambda equations: Changing(lambda c: put(c, equations))
+
+
+def gate_orders(op_type: str, orders: Mapping[str, str]) -> None:
+    """Register faults that read the gate blocks of W, R and B in another order; `orders` has a description for each
+    order."""
+
+    def reading(order: str) -> Change:
+        return lambda c: with_tensors(c, "WRB", lambda tensor: reordered(c, tensor, order, c.configuration.cell.gates))
+
+    for order, words in orders.items():
+        fault(f"{op_type.lower()}.gates.{order}", "gates.order", words, reading(order), operators=(op_type,))

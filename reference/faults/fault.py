@@ -9,6 +9,7 @@ of the conforming :class:`Compute` and a computation: :func:`fault_of_run`.
 from __future__ import annotations
 
 import re
+from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -185,7 +186,7 @@ class Fault:
         return f"{document_of(op_type).prefix}.{self.topic}"
 
 
-class FaultTable(MutableMapping[str, Fault]):
+class FaultTable(UserDict[str, Fault]):
     """Faults by id, in order of registration.
 
     The tables of this package are loaded at first use, because a run without failures needs none, and loading them
@@ -194,31 +195,17 @@ class FaultTable(MutableMapping[str, Fault]):
 
     def __init__(self) -> None:
         self._known: dict[str, Fault] = {}
-        self._tables: list[Callable[[], None]] = []
+        self._tables: list[Callable[[], object]] = []
 
-    def await_tables(self, load: Callable[[], None]) -> None:
+    def await_tables(self, load: Callable[[], object]) -> None:
         """Call `load`, which registers more faults, at first use."""
         self._tables.append(load)
 
-    def _loaded(self) -> dict[str, Fault]:
+    @property
+    def data(self) -> dict[str, Fault]:  # type: ignore[override]
         while self._tables:
             self._tables.pop(0)()
         return self._known
-
-    def __getitem__(self, id: str) -> Fault:
-        return self._loaded()[id]
-
-    def __setitem__(self, id: str, fault: Fault) -> None:
-        self._known[id] = fault
-
-    def __delitem__(self, id: str) -> None:
-        del self._loaded()[id]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._loaded())
-
-    def __len__(self) -> int:
-        return len(self._loaded())
 
 
 FAULTS = FaultTable()
@@ -227,17 +214,19 @@ VARIANTS = FaultTable()
 """Faults of the table with another number, such as a block size, and rare faults. Cases need not catch them; they are
 tried on results that no fault of the table explains."""
 
-
-def _load_table() -> None:
-    """Load the table of faults, which registers their variants."""
-    iter(FAULTS)
-
-
-VARIANTS.await_tables(_load_table)
+VARIANTS.await_tables(lambda: FAULTS.data)  # the same tables register them
 
 
 def fault(
-    id: str, clause: str, words: str, change: Change | None = None, *, proved: bool = True, **fields: Any
+    id: str,
+    clause: str,
+    words: str,
+    change: Callable[..., Any] | None = None,
+    *,
+    numbers: Iterable[Any] = (),
+    proved: bool = True,
+    made: Callable[[Any], Wrong] = Changing,
+    **fields: Any,
 ) -> Callable[[F], F]:
     """Register a change of a computation as a fault. Without the change, the result is a decorator of a function.
 
@@ -245,93 +234,49 @@ def fault(
         Clause without the operator; each of the operators must have it.
     words
         Description, as a report prints it.
+    numbers
+        Values of the change's last parameter, for faults that differ in a number. It replaces ``{}`` in the id and
+        ``{0}`` in the words. If several explain a failure, the first is chosen: list the weakest change first.
     proved
-        Whether cases must catch it: it is then in FAULTS, otherwise in VARIANTS.
+        Whether cases must catch it: it is then in FAULTS, otherwise in VARIANTS, like all but the first of `numbers`.
+    made
+        Function from the change to a function :data:`Wrong`.
     fields
         Fields of :class:`Fault`. The default of `operators` is ONNX's recurrent ones.
 
     Raise FaultError for an id that is taken or that begins with an operator but is used for others, for an unknown
     operator, version, type, kind or clause, and for an empty description.
     """
-    return _registering(id, clause, words, change, proved, fields, made=Changing)
+    fields = {"operators": tuple(CELLS), **fields}
+    if fields.get("versions") is not None:
+        fields["versions"] = frozenset(fields["versions"])
 
-
-def fault_of_run(
-    id: str, clause: str, words: str, wrong: Wrong | None = None, *, proved: bool = True, **fields: Any
-) -> Callable[[F], F]:
-    """Register a fault like :func:`fault`, as a function :data:`Wrong`."""
-    return _registering(id, clause, words, wrong, proved, fields)
-
-
-def family(
-    id: str,
-    numbers: Iterable[Any],
-    clause: str,
-    words: str,
-    change: Callable[..., Any] | None = None,
-    *,
-    proved: bool = True,
-    of_run: bool = False,
-    **fields: Any,
-) -> Callable[[F], F]:
-    """Register faults that differ in a number, which replaces ``{}`` in the id and ``{0}`` in the words.
-
-    numbers
-        The first one is the fault in FAULTS, the others its variants. If several variants explain a failure, the first
-        is chosen, so list the weakest change first.
-    change
-        Like :func:`fault`'s, with the number as its last parameter; default: return a decorator.
-    proved
-        Whether the first one is in FAULTS at all.
-    of_run
-        Whether `change` is a function for :func:`fault_of_run`.
-    """
-    register = fault_of_run if of_run else fault
-
-    def register_all(change: F) -> F:
-        for position, number in enumerate(numbers):
+    def register(change: F) -> F:
+        code = getattr(change, "__code__", None)
+        place = f"{code.co_filename}:{code.co_firstlineno}: " if code is not None else ""
+        several = tuple(numbers)
+        for number in several:
+            table = FAULTS if proved and number == several[0] else VARIANTS
             chosen = id.format(str(number).replace(".", "-"))
-            first = proved and position == 0
-            register(
-                chosen, clause, words.format(number), _numbered(change, number), proved=first, varies=True, **fields
-            )
+            wrong = made(_numbered(change, number))
+            _enter(Fault(chosen, clause, words.format(number), wrong, varies=True, **fields), place, table)
+        if not several:
+            _enter(Fault(id, clause, words, made(change), **fields), place, FAULTS if proved else VARIANTS)
         return change
 
-    if change is not None:
-        register_all(change)
-    return register_all
+    return register if change is None else register(change)  # type: ignore[return-value]
+
+
+def fault_of_run(id: str, clause: str, words: str, wrong: Wrong | None = None, **fields: Any) -> Callable[[F], F]:
+    """Register a fault like :func:`fault`, as a function :data:`Wrong`."""
+    return fault(id, clause, words, wrong, made=lambda wrong: wrong, **fields)
 
 
 def _numbered(change: Callable[..., Any], number: Any) -> Callable[..., Any]:
     return lambda *arguments: change(*arguments, number)
 
 
-def _registering(
-    id: str,
-    clause: str,
-    words: str,
-    function: Callable[..., Any] | None,
-    proved: bool,
-    fields: dict[str, Any],
-    made: Callable[[Any], Wrong] = lambda wrong: wrong,
-) -> Callable[[F], F]:
-    fields = {"operators": tuple(CELLS), **fields}
-    if fields.get("versions") is not None:
-        fields["versions"] = frozenset(fields["versions"])
-
-    def register(function: F) -> F:
-        code = getattr(function, "__code__", None)
-        place = f"{code.co_filename}:{code.co_firstlineno}: " if code is not None else ""
-        enter(Fault(id, clause, words, made(function), **fields), place, FAULTS if proved else VARIANTS)
-        return function
-
-    if function is not None:
-        register(function)
-    return register
-
-
-def enter(fault: Fault, place: str = "", table: FaultTable = FAULTS) -> Fault:
-    """Add a fault to a table. Raise FaultError like :func:`fault`."""
+def _enter(fault: Fault, place: str, table: FaultTable) -> None:
     place = f"{place}fault {fault.id}"
     if fault.id in FAULTS or fault.id in VARIANTS:
         raise FaultError(f"{place}: the id is taken")
@@ -344,7 +289,7 @@ def enter(fault: Fault, place: str = "", table: FaultTable = FAULTS) -> Fault:
             raise FaultError(f"{place}: there is no operator {op_type!r}; one of {', '.join(operator_names())}")
         if fault.clause(op_type) not in {c.id for c in clauses_of(op_type)}:
             raise FaultError(f"{place}: there is no clause {fault.clause(op_type)}")
-    owner = id_owner(fault.id)
+    owner = next((name for name in operator_names() if fault.id.startswith(f"{document_of(name).prefix}.")), None)
     if owner is not None and fault.operators != (owner,):
         raise FaultError(f"{place}: an id that begins so is about {owner} alone")
     existing = {v for op_type in fault.operators for v in versions_of(op_type)}
@@ -358,12 +303,6 @@ def enter(fault: Fault, place: str = "", table: FaultTable = FAULTS) -> Fault:
         if value not in known_values:
             raise FaultError(f"{place}: there is no {name} {value!r}; one of {', '.join(known_values)}")
     table[fault.id] = fault
-    return fault
-
-
-def id_owner(id: str) -> str | None:
-    """Return the operator with which an id begins, or None."""
-    return next((name for name in operator_names() if id.startswith(f"{document_of(name).prefix}.")), None)
 
 
 def made_together(faults: Iterable[Fault]) -> tuple[Fault, ...] | None:

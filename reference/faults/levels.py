@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,7 @@ from numpy.typing import NDArray
 from ..numbers.affine import Affine, Channels, Codec
 from ..recurrent.computation import Computation
 from ..recurrent.node import Node
-from ..recurrent.rnn import CELLS
-from .fault import Compute, Fault, Outputs, enter
-
-__all__ = ["STATE_CODEC", "AtLevels", "HalfAway", "Levels", "Truncating", "Wrapping", "level_fault", "recoded"]
+from .fault import Compute, Outputs, fault
 
 Arrays = Mapping[str, NDArray[Any]]
 Codecs = Mapping[str, Codec]
@@ -72,19 +70,8 @@ def recoded(node: Node, codecs: Codecs) -> Node:
     return replace(node, codecs={**node.codecs, **replaced})
 
 
-def level_fault(
-    id: str, clause: str, words: str, change: Levels | None = None, **fields: Any
-) -> Callable[[Levels], Levels]:
-    """Register a fault of quantized nodes, as :func:`.fault.fault` does."""
-
-    def register(change: Levels) -> Levels:
-        more = {"operators": tuple(CELLS), "types": ("float32",), "needs": "quantized", "layer": "levels", **fields}
-        enter(Fault(id, clause, words, AtLevels(change), **more))
-        return change
-
-    if change is not None:
-        register(change)
-    return register
+level_fault = partial(fault, made=AtLevels, types=("float32",), needs="quantized", layer="levels")
+"""Decorator that registers a fault of quantized nodes: a function :data:`Levels`."""
 
 
 def each_channel(codec: Codec, change: Callable[[Affine], Affine]) -> Codec:

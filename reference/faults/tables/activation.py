@@ -9,7 +9,7 @@ from ...numbers.activations import ACTIVATIONS, Activation, Coefficient
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import CELLS
 from ..alterations import configured, revalued, with_functions
-from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, family, fault, fault_of_run
+from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
@@ -132,9 +132,9 @@ def alpha_restarted(c: Computation) -> Computation:
     return _with_alphas(c, lambda used: (used[:first] + (used[:first] or used) * len(used))[: len(used)])
 
 
-@family("alpha.backward-from-{}", (1, 2, 3, 4, 5), "activation-alpha",
+@fault_of_run("alpha.backward-from-{}", "activation-alpha",
     "Hands activation_alpha out to the backward direction from behind its entry number {0} on.",
-    proved=False, of_run=True)
+    proved=False, numbers=(1, 2, 3, 4, 5))
 def alpha_backward_from(compute: Compute, c: Computation, entry: int) -> Outputs:
     taken = [Coefficient(float(alpha)) for alpha in compute.attributes.get("activation_alpha", ())][entry:]
     forward = _forward_alphas(c)

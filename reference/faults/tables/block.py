@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ..alterations import clipped, rounded_state, sums_over, with_equations, with_recurrent_state
-from ..fault import ALL_BUT_BFLOAT16, family, fault
+from ..fault import ALL_BUT_BFLOAT16, fault
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
@@ -20,9 +20,9 @@ from ..fault import ALL_BUT_BFLOAT16, family, fault
 Array = NDArray[Any]
 
 
-@family("blocks.units-in-place-by-{}", (8, 32, 16, 4), "equations",
+@fault("blocks.units-in-place-by-{}", "equations",
     "Writes Ht over Ht-1 in blocks of {0} units: later ones multiply R by what earlier ones have become.",
-    types=ALL_BUT_BFLOAT16, layer="operands")
+    types=ALL_BUT_BFLOAT16, layer="operands", numbers=(8, 32, 16, 4))
 def units_in_place(c: Computation, block: int) -> Computation:
     units, cell = c.configuration.H, c.configuration.cell
     if units <= block:
@@ -61,10 +61,10 @@ def _first_zero(state: Array, block: int) -> Array:
     return np.where((state[..., first] == 0) & (first + block <= units), 0.0, state)
 
 
-family("blocks.skipped-by-first-zero-of-{}", (4, 16, 8), "equations",
+fault("blocks.skipped-by-first-zero-of-{}", "equations",
     "Leaves {0} units out of the product with R where the state of the first of them is zero.",
     lambda c, block: with_recurrent_state(c, lambda state: rounded_state(state, lambda x: _first_zero(x, block))),
-    layer="operands")
+    layer="operands", numbers=(4, 16, 8))
 
 
 @fault("blocks.state-bounded", "equations",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...numbers.activations import Activation
 from ...recurrent.computation import Computation
 from ..alterations import revalued, with_functions
-from ..fault import ALL_BUT_BFLOAT16, WIDE, family, fault
+from ..fault import ALL_BUT_BFLOAT16, WIDE, fault
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
@@ -64,19 +64,22 @@ fault("tanh.overflow", "functions.saturation", "Tanh of large numbers is NaN: e^
     ))
 _function("tanh.hard", "Tanh is piecewise linear: x itself, bounded to 1 and -1.",
     lambda x, alpha, beta: np.clip(x, -1.0, 1.0), types=ALL_BUT_BFLOAT16)
-family("tanh.clamped-at-{}", (3, 8, 6, 5, 4, 3.5, 2.5, 2), "functions.tanh",
+fault("tanh.clamped-at-{}", "functions.tanh",
     "Tanh, in ScaledTanh too, takes no argument beyond {0}: it stays at what it is there.",
-    lambda c, most: _with_tanh(c, lambda x: np.tanh(np.clip(x, -most, most))), types=WIDE)
-family("tanh.one-beyond-{}", (3, 6, 5, 4, 3.5, 2.5, 2), "functions.tanh",
+    lambda c, most: _with_tanh(c, lambda x: np.tanh(np.clip(x, -most, most))), types=WIDE,
+    numbers=(3, 8, 6, 5, 4, 3.5, 2.5, 2))
+fault("tanh.one-beyond-{}", "functions.tanh",
     "Tanh, in ScaledTanh too, is 1 beyond {0} and -1 below -{0}.",
-    lambda c, most: _with_tanh(c, lambda x: np.where(np.abs(x) > most, np.sign(x), np.tanh(x))), types=WIDE)
-family("sigmoid.clamped-at-{}", (4, 10, 8, 6, 5, 3, 2), "functions.sigmoid",
+    lambda c, most: _with_tanh(c, lambda x: np.where(np.abs(x) > most, np.sign(x), np.tanh(x))), types=WIDE,
+    numbers=(3, 6, 5, 4, 3.5, 2.5, 2))
+fault("sigmoid.clamped-at-{}", "functions.sigmoid",
     "Sigmoid takes no argument beyond {0}: it stays at what it is there.",
-    lambda c, most: _with_sigmoid(c, lambda x: _sigmoid(np.clip(x, -most, most))), types=WIDE)
-family("sigmoid.saturates-at-{}", (4, 10, 8, 6, 5, 3, 2.5), "functions.sigmoid",
+    lambda c, most: _with_sigmoid(c, lambda x: _sigmoid(np.clip(x, -most, most))), types=WIDE,
+    numbers=(4, 10, 8, 6, 5, 3, 2))
+fault("sigmoid.saturates-at-{}", "functions.sigmoid",
     "Sigmoid is 1 beyond {0} and 0 below -{0}.",
     lambda c, most: _with_sigmoid(c, lambda x: np.where(np.abs(x) > most, (x > 0).astype(np.float64), _sigmoid(x))),
-    types=WIDE)
+    types=WIDE, numbers=(4, 10, 8, 6, 5, 3, 2.5))
 fault("sigmoid.overflow", "functions.saturation",
     "Sigmoid of large numbers is NaN: e^x overflows above and below the line.",
     lambda c: _with_sigmoid(c, lambda x: np.where(x > _largest_exponent(c), np.nan, _sigmoid(x))))
@@ -128,12 +131,14 @@ def _softplus(x: Array) -> Array:
 # e^-20 is less than half a unit of 20 in the other types, so there it is not a fault.
 _function("softplus.linear-above-20", "Softplus is x itself above 20, as PyTorch has it.",
     lambda x, alpha, beta: np.where(x > 20, x, _softplus(x)), types=("float64",))
-family("tanh.clamped-above-{}", (9, 8, 6, 5, 4, 3), "functions.tanh",
+fault("tanh.clamped-above-{}", "functions.tanh",
     "Tanh, in ScaledTanh too, takes no argument above {0}: it stays at what it is there.",
-    lambda c, most: _with_tanh(c, lambda x: np.tanh(np.minimum(x, most))), proved=False, types=WIDE)
-family("tanh.clamped-below-{}", (9, 8, 6, 5, 4, 3), "functions.tanh",
+    lambda c, most: _with_tanh(c, lambda x: np.tanh(np.minimum(x, most))), proved=False, types=WIDE,
+    numbers=(9, 8, 6, 5, 4, 3))
+fault("tanh.clamped-below-{}", "functions.tanh",
     "Tanh, in ScaledTanh too, takes no argument below -{0}: it stays at what it is there.",
-    lambda c, most: _with_tanh(c, lambda x: np.tanh(np.maximum(x, -most))), proved=False, types=WIDE)
+    lambda c, most: _with_tanh(c, lambda x: np.tanh(np.maximum(x, -most))), proved=False, types=WIDE,
+    numbers=(9, 8, 6, 5, 4, 3))
 fault("tanh.overflow-below", "functions.saturation",
     "Tanh, in ScaledTanh too, is NaN far below zero: e^-2x overflows above and below the line.",
     lambda c: _with_tanh(c, lambda x: np.where(-2 * x > _largest_exponent(c), np.nan, np.tanh(x))), proved=False)

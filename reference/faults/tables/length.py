@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
 from ..alterations import by_direction, output_fault, with_lengths, with_outputs, with_states, with_steps
-from ..fault import UNINITIALIZED, Compute, Outputs, family, fault, fault_of_run
+from ..fault import UNINITIALIZED, Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
@@ -59,9 +59,9 @@ fault("lengths.first-row", "lengths", "Gives every row the length of the first."
     lambda c: _changed(c, lambda lengths, T: lengths[0] if len(lengths) else 0))
 fault("lengths.longest", "lengths", "Gives every row the length of the longest.",
     lambda c: _changed(c, lambda lengths, T: lengths.max(initial=0)))
-family("lengths.longest-of-{}", (2, 4, 8), "lengths",
+fault("lengths.longest-of-{}", "lengths",
     "Gives every row the length of the longest of each {0} that stand together.",
-    lambda c, block: _changed(c, lambda lengths, T: _longest_of(lengths, block)), proved=False)
+    lambda c, block: _changed(c, lambda lengths, T: _longest_of(lengths, block)), proved=False, numbers=(2, 4, 8))
 fault("lengths.shortest", "lengths", "Stops all rows where the shortest ends.",
     lambda c: _changed(c, lambda lengths, T: lengths.min(initial=T)))
 fault("lengths.sorted", "lengths.unsorted",
@@ -70,14 +70,16 @@ fault("lengths.sorted", "lengths.unsorted",
 fault("lengths.one-short", "lengths", "Stops short rows one step early.", lambda c: _changed(c, _one_short))
 fault("lengths.one-long", "lengths", "Stops short rows one step late.",
     lambda c: _changed(c, lambda lengths, T: np.minimum(lengths + 1, T)))
-family("lengths.rounded-up-to-{}", (4, 2, 8, 16), "lengths",
+fault("lengths.rounded-up-to-{}", "lengths",
     "Looks for rows that have ended every {0} steps only, so that a short row runs on to a multiple of {0}.",
-    lambda c, block: _changed(c, lambda lengths, T: np.minimum(-(-lengths // block) * block, T)))
+    lambda c, block: _changed(c, lambda lengths, T: np.minimum(-(-lengths // block) * block, T)),
+    numbers=(4, 2, 8, 16))
 fault("lengths.equal-as-full", "lengths", "Takes rows that are equally long for full ones.",
     lambda c: _changed(c, lambda lengths, T: T if len({*lengths.tolist()}) == 1 else lengths))
-family("lengths.modulo-{}", (16, 256, 128, 64, 32), "lengths",
+fault("lengths.modulo-{}", "lengths",
     "Keeps lengths in a number that holds less than {0}: a row of {0} steps has none, one of more the rest.",
-    lambda c, most: _changed(c, lambda lengths, T: lengths % most) if "sequence_lens" in c.inputs else c)
+    lambda c, most: _changed(c, lambda lengths, T: lengths % most) if "sequence_lens" in c.inputs else c,
+    numbers=(16, 256, 128, 64, 32))
 fault("lengths.default-batch", "lengths.default", "Without sequence_lens takes batch_size for the number of steps.",
     lambda c: c if "sequence_lens" in c.inputs else _changed(c, lambda lengths, T: min(T, len(lengths))))
 fault_of_run("lengths.reverse-reads-padding", "lengths",

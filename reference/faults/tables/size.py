@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ..alterations import with_equations, with_inputs, with_lengths, with_states, with_steps, with_tensors
-from ..fault import ALL_BUT_BFLOAT16, family, fault
+from ..fault import ALL_BUT_BFLOAT16, fault
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
@@ -43,21 +43,21 @@ def _last(c: Computation, name: str) -> Computation:
     return _without_columns(c, name, lambda size: slice(max(1, size - 1), None))
 
 
-family("sizes.hidden-tail-of-{}", (8, 2, 4, 32), "equations",
+fault("sizes.hidden-tail-of-{}", "equations",
     "Leaves out of the product with R what is left over of hidden_size after whole blocks of {0}.",
-    lambda c, block: _tail(c, "R", block), types=ALL_BUT_BFLOAT16)
+    lambda c, block: _tail(c, "R", block), types=ALL_BUT_BFLOAT16, numbers=(8, 2, 4, 32))
 fault("sizes.hidden-tail-of-16", "equations",
     "Leaves out of the product with R what is left over of hidden_size after whole blocks of 16.",
     lambda c: _tail(c, "R", 16), types=ALL_BUT_BFLOAT16)
-family("sizes.input-tail-of-{}", (4, 2, 8, 16, 32), "equations",
+fault("sizes.input-tail-of-{}", "equations",
     "Leaves out of the product with W what is left over of input_size after whole blocks of {0}.",
-    lambda c, block: _tail(c, "W", block))
-family("sizes.input-past-{}", (64, 256, 128, 32, 16, 8), "equations",
+    lambda c, block: _tail(c, "W", block), numbers=(4, 2, 8, 16, 32))
+fault("sizes.input-past-{}", "equations",
     "Takes no more than {0} inputs into the product with W.",
-    lambda c, most: _past(c, "W", most), types=ALL_BUT_BFLOAT16)
-family("sizes.hidden-past-{}", (64, 256, 128, 32, 16, 8), "equations",
+    lambda c, most: _past(c, "W", most), types=ALL_BUT_BFLOAT16, numbers=(64, 256, 128, 32, 16, 8))
+fault("sizes.hidden-past-{}", "equations",
     "Takes no more than {0} units into the product with R.",
-    lambda c, most: _past(c, "R", most), types=ALL_BUT_BFLOAT16)
+    lambda c, most: _past(c, "R", most), types=ALL_BUT_BFLOAT16, numbers=(64, 256, 128, 32, 16, 8))
 fault("sizes.last-input-lost", "equations", "Leaves the last input out of the product with W.",
     lambda c: _last(c, "W"))
 fault("sizes.last-state-lost", "equations", "Leaves the last unit's state out of the product with R.",
@@ -96,24 +96,26 @@ def _with_lengths_by_halves(c: Computation) -> Computation:
     return with_lengths(c, lengths)
 
 
-family("sizes.steps-past-{}", (64, 256, 128, 32, 16, 8), "equations", "Reads zeros for X from step {0} on.",
-    lambda c, most: with_steps(c, lambda X: np.concatenate((X[:most], np.zeros_like(X[most:])))))
-family("sizes.rows-past-{}", (16, 32, 8, 2), "rows.independent",
+fault("sizes.steps-past-{}", "equations", "Reads zeros for X from step {0} on.",
+    lambda c, most: with_steps(c, lambda X: np.concatenate((X[:most], np.zeros_like(X[most:])))),
+    numbers=(64, 256, 128, 32, 16, 8))
+fault("sizes.rows-past-{}", "rows.independent",
     "Reads X of the first rows again for rows from {0} on.",
-    lambda c, most: with_steps(c, lambda X: X[:, np.arange(X.shape[1]) % most]))
+    lambda c, most: with_steps(c, lambda X: X[:, np.arange(X.shape[1]) % most]), numbers=(16, 32, 8, 2))
 fault("sizes.rows-past-4", "initial-states", "Starts rows from 4 on from the initial states of the first rows.",
     lambda c: _with_row_states(c, lambda rows: rows % 4))
-family("sizes.states-of-rows-past-{}", (16, 8, 32, 2, 64), "initial-states",
+fault("sizes.states-of-rows-past-{}", "initial-states",
     "Starts rows from {0} on from the initial states of the first rows.",
-    lambda c, most: _with_row_states(c, lambda rows: rows % most), proved=False)
+    lambda c, most: _with_row_states(c, lambda rows: rows % most), proved=False, numbers=(16, 8, 32, 2, 64))
 fault("sizes.states-by-halves", "initial-states",
     "Starts the second half of the rows from the initial states of the first half.",
     lambda c: _with_row_states(c, lambda rows: _half_before(rows, len(rows) // 2)), proved=False)
 fault("sizes.states-by-larger-halves", "initial-states",
     "Starts the second half of the rows from the initial states of the first half, which has the row in the middle.",
     lambda c: _with_row_states(c, lambda rows: _half_before(rows, (len(rows) + 1) // 2)), proved=False)
-family("sizes.lengths-past-{}", (8, 16, 4, 2), "lengths", "Gives rows from {0} on the lengths of the first rows.",
-    lambda c, most: with_lengths(c, c.configuration.lengths[np.arange(c.configuration.N) % most]))
+fault("sizes.lengths-past-{}", "lengths", "Gives rows from {0} on the lengths of the first rows.",
+    lambda c, most: with_lengths(c, c.configuration.lengths[np.arange(c.configuration.N) % most]),
+    numbers=(8, 16, 4, 2))
 fault("sizes.lengths-by-halves", "lengths", "Gives the second half of the rows the lengths of the first half.",
     _with_lengths_by_halves)
 fault("sizes.time-and-batch-confused", "equations",

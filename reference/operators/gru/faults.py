@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...faults.alterations import clipped, configured, settled, with_equations, with_tensors
-from ...faults.fault import ALL_BUT_BFLOAT16, Compute, Outputs, family, fault, fault_of_run
+from ...faults.alterations import by_equations, clipped, configured, gate_orders, settled, with_equations, with_tensors
+from ...faults.fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault, fault_of_run
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import hidden_gate
-from ..equations import equation_fault, gate_orders
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
@@ -38,13 +37,13 @@ def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
 
 gru = partial(fault, operators=GRU)
 gru_run = partial(fault_of_run, operators=GRU)
-wrong_equations = partial(equation_fault, operators=GRU)
-hidden = partial(equation_fault, put=_with_hidden, operators=GRU)
+wrong_equations = partial(fault, made=by_equations(), operators=GRU)
+hidden = partial(fault, made=by_equations(_with_hidden), operators=GRU)
 
 
-@family("gru.hidden.in-place-by-{}", (32, 16, 8, 4), "equations",
+@fault("gru.hidden.in-place-by-{}", "equations",
     "Without linear_before_reset writes Ht over Ht-1 in blocks of {0} units, after which later ones compute ht.",
-    proved=False, operators=GRU)
+    proved=False, operators=GRU, numbers=(32, 16, 8, 4))
 def hidden_in_place(c: Computation, block: int) -> Computation:
     units = c.configuration.H
     if units <= block or c.configuration.linear_before_reset:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...documents.operators import document_of
-from ...faults.fault import family, fault
+from ...faults.fault import fault
 from ..described import Described, with_equations
 from . import Changed, attention_of
 from .recurrence import Advance, Attention, Operands, Step, Written, corrects, decays, outer, read
@@ -62,7 +62,8 @@ def attention_family(
     def numbered(c: Described, number: int) -> Described:
         return changed(c, partial(lambda node, number: change(node, number), number=number))
 
-    family(f"linearattention.{id}", numbers, clause, words, numbered, operators=("LinearAttention",), types=TYPES)
+    fields = {"operators": ("LinearAttention",), "types": TYPES}
+    fault(f"linearattention.{id}", clause, words, numbered, numbers=numbers, **fields)
 
 
 def with_operands(

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...faults.alterations import (
+    by_equations,
     clipped,
     configured,
     first_direction,
+    gate_orders,
     reordered,
     rounded_state,
     settled,
@@ -20,12 +22,11 @@ from ...faults.alterations import (
     with_inputs,
     with_tensors,
 )
-from ...faults.fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, family, fault, fault_of_run
+from ...faults.fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault, fault_of_run
 from ...kernels.kernel import rounded
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import input_and_forget, output
-from ..equations import equation_fault, gate_orders
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
@@ -100,9 +101,9 @@ def _carrying(c: Computation, change: Callable[[Parameters, Number], Number]) ->
 
 lstm = partial(fault, operators=LSTM)
 lstm_run = partial(fault_of_run, operators=LSTM)
-step = partial(equation_fault, put=_stepped, operators=LSTM)
-cell = partial(equation_fault, put=_with_cell, operators=LSTM)
-hidden = partial(equation_fault, put=_with_hidden, operators=LSTM)
+step = partial(fault, made=by_equations(_stepped), operators=LSTM)
+cell = partial(fault, made=by_equations(_with_cell), operators=LSTM)
+hidden = partial(fault, made=by_equations(_with_hidden), operators=LSTM)
 
 
 def _output_gate(p: Parameters, S: Gates, C: Number) -> Number:
@@ -320,9 +321,10 @@ def _carrying_in(c: Computation, narrow: str) -> Computation:
     return _carrying(c, lambda p, C: rounded_state(C, lambda x: rounded(x, narrow)))
 
 
-family("lstm.cell.carried-in-{}", ("float32", "float16", "bfloat16"), "equations.cell",
+fault("lstm.cell.carried-in-{}", "equations.cell",
     "Carries the cell state from step to step in {0}, once the output was computed from it.",
-    _carrying_in, proved=False, operators=LSTM, types=WIDE, kind="rounding")
+    _carrying_in, proved=False, operators=LSTM, types=WIDE, kind="rounding",
+    numbers=("float32", "float16", "bfloat16"))
 cell("lstm.cell.twice", "equations.cell", "Updates the cell state twice a step, by the same gates.",
     lambda p, i, f, new, C: f * (f * C + i * new) + i * new, types=ALL_BUT_BFLOAT16)
 

@@ -6,18 +6,17 @@ from functools import partial
 
 import numpy as np
 
-from ...faults.alterations import settled, with_equations
+from ...faults.alterations import by_equations, settled, with_equations
 from ...faults.fault import fault
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
-from ..equations import equation_fault
 
 # Rows: id, clause, words, then the equations, and fields of Fault.
 # fmt: off
 
 RNN = ("RNN",)
 
-wrong_equations = partial(equation_fault, operators=RNN)
+wrong_equations = partial(fault, made=by_equations(), operators=RNN)
 
 wrong_equations("rnn.activation.input-only", "equations",
     "Applies the activation to what comes from Xt and adds what comes from Ht-1 afterwards.",
