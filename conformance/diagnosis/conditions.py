@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from itertools import combinations
 
 from ...reference import FORMATS, Fault, operator_names
-from ...reference.operators.margin import shows
+from ...reference.operators.margin import kill_margin
 from ..probes.probe import Probe, worded
 
 __all__ = ["condition_of", "condition_text", "distinguishing_traits", "message_kind", "would_show"]
@@ -28,7 +28,7 @@ def would_show(fault: Fault, probe: Probe) -> bool:
     if not trials or trials[0].violation is not None:
         return False
     first = trials[0].first
-    return shows(fault, first.node, [feed.inputs for feed in first.feeds])
+    return kill_margin(fault, first.node, [feed.inputs for feed in first.feeds], enough=1.0) > 1
 
 
 def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:

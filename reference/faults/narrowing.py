@@ -1,4 +1,4 @@
-"""Restrictions of faults: a fault made everywhere becomes the same fault in one place only."""
+"""Restrictions of faults: outputs of an implementation whose fault is in one place only."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from ..recurrent.computation import Computation
 from .alterations import configured, merged, revalued, with_equations, with_functions, with_inputs
 from .fault import Compute, Outputs, Wrong
 
-__all__ = ["Narrowing", "of_bias_half", "of_direction", "of_input", "of_output", "of_unit_blocks"]
+__all__ = ["in_bias_half", "in_direction", "in_input", "in_output", "in_unit_blocks"]
 
 Array = NDArray[Any]
-Narrowing = Callable[[Wrong], Wrong]
 
 
 @dataclass
@@ -26,139 +25,98 @@ class _Between(Compute):
     """Computation between a fault and the one below it, which passes on only a part of the alteration."""
 
     below: Compute = field(default_factory=Compute)
-    handed: Callable[[Any], Any] = lambda altered: altered
+    passed: Callable[[Any], Any] = lambda altered: altered
 
     def __call__(self, computation: Any) -> Outputs:
-        return self.below(self.handed(computation))
+        return self.below(self.passed(computation))
 
 
-def _between(compute: Compute, handed: Callable[[Any], Any]) -> Compute:
-    return _Between(
-        compute.observed, compute.fed, compute.memory, attributes=compute.attributes, below=compute, handed=handed
-    )
+def _between(compute: Compute, passed: Callable[[Any], Any]) -> Compute:
+    known = compute.observed, compute.fed, compute.memory
+    return _Between(*known, attributes=compute.attributes, below=compute, passed=passed)
 
 
-def of_input(name: str) -> Narrowing:
-    """Restrict a fault to its effect on one input."""
-
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Any) -> Outputs:
-            return wrong(_between(compute, lambda altered: c.with_input(name, altered)), c)
-
-        return only
-
-    return narrow
+def in_input(name: str, wrong: Wrong, compute: Compute, c: Any) -> Outputs:
+    """Return the outputs with a fault's effect on one input only."""
+    return wrong(_between(compute, lambda altered: c.with_input(name, altered)), c)
 
 
-def of_direction(direction: str) -> Narrowing:
-    """Restrict a fault to the outputs of one direction."""
-
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Any) -> Outputs:
-            directions = c.directions
-            chosen = [d for d, name in enumerate(directions) if name == direction]
-            if len(chosen) == len(directions):
-                return wrong(compute, c)
-            right = compute(c)
-            return merged(c, right, wrong(compute, c), chosen) if chosen else right
-
-        return only
-
-    return narrow
+def in_direction(direction: str, wrong: Wrong, compute: Compute, c: Any) -> Outputs:
+    """Return the outputs with a fault in one direction only."""
+    chosen = [d for d, name in enumerate(c.directions) if name == direction]
+    if len(chosen) == len(c.directions):
+        return wrong(compute, c)
+    right = compute(c)
+    return merged(c, right, wrong(compute, c), chosen) if chosen else right
 
 
-def of_output(output: str) -> Narrowing:
-    """Restrict a fault to one output."""
-
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Any) -> Outputs:
-            outputs = dict(compute(c))
-            faulty = wrong(compute, c)
-            if output in faulty:
-                outputs[output] = faulty[output]
-            return outputs
-
-        return only
-
-    return narrow
+def in_output(output: str, wrong: Wrong, compute: Compute, c: Any) -> Outputs:
+    """Return the outputs with a fault in one of them only."""
+    outputs, faulty = compute(c), wrong(compute, c)
+    return {**outputs, output: faulty[output]} if output in faulty else dict(outputs)
 
 
-def of_bias_half(half: int) -> Narrowing:
-    """Restrict a fault to its effect on one half of B: 0 for Wb, 1 for Rb."""
+def in_bias_half(half: int, wrong: Wrong, compute: Compute, c: Computation) -> Outputs:
+    """Return the outputs with a fault's effect on one half of B only: 0 for Wb, 1 for Rb."""
+    own = c.inputs.get("B")
 
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            def handed(altered: Computation) -> Computation:
-                own = c.inputs.get("B")
-                if own is None:
-                    return c
-                changed = altered.inputs.get("B", np.zeros_like(own))
-                if changed is own or changed.shape != own.shape:
-                    return c
-                middle = own.shape[1] // 2
-                parts = (changed[:, :middle], own[:, middle:]) if half == 0 else (own[:, :middle], changed[:, middle:])
-                return with_inputs(c, B=np.concatenate(parts, axis=1))
+    def passed(altered: Computation) -> Computation:
+        changed = None if own is None else altered.inputs.get("B", np.zeros_like(own))
+        if own is None or changed is None or changed is own or changed.shape != own.shape:
+            return c
+        halves = np.split(own, 2, axis=1)
+        halves[half] = np.split(changed, 2, axis=1)[half]
+        return with_inputs(c, B=np.concatenate(halves, axis=1))
 
-            return wrong(_between(compute, handed), c)
-
-        return only
-
-    return narrow
+    return wrong(_between(compute, passed), c)
 
 
 # The axis of units in each tensor; tensors with gate blocks repeat the units on it.
 _UNITS = {"W": 1, "R": 1, "B": 1, "P": 1, "initial_h": 2, "initial_c": 2}
 
 
-def of_unit_blocks(block: int) -> Narrowing:
-    """Restrict a fault to the units after the last whole block; all units where there is no whole block.
+def in_unit_blocks(block: int, wrong: Wrong, compute: Compute, c: Computation) -> Outputs:
+    """Return the outputs with a fault in the units after the last whole block; in all units where there is no whole
+    block.
 
     A vectorized loop leaves these units to another loop. The restriction applies to tensors, functions and outputs.
     """
+    H = c.configuration.H
+    chosen = np.arange(H) >= H - H % block
+    if not chosen.any():
+        return compute(c)
+    read = False
 
-    def narrow(wrong: Wrong) -> Wrong:
-        def only(compute: Compute, c: Computation) -> Outputs:
-            H = c.configuration.H
-            chosen = np.arange(H) >= H - H % block
-            if not chosen.any():
-                return compute(c)
-            read: set[str] = set()
+    def passed(altered: Computation) -> Computation:
+        nonlocal read
+        changed = {n: mixed for n, axis in _UNITS.items() if (mixed := _mixed(c, altered, n, axis, chosen)) is not None}
+        result = with_inputs(c, **changed)
+        if functions := _other_functions(c, altered):
+            result = _in_functions(result, altered, lambda own, other: np.where(chosen, other, own))
+        if equations := _other_equations(c, altered):
+            result = _in_equations(result, altered, chosen)
+        read = read or bool(changed) or functions or equations
+        return result
 
-            def handed(altered: Computation) -> Computation:
-                changed: dict[str, Array | None] = {}
-                for name, axis in _UNITS.items():
-                    own, other = c.inputs.get(name), altered.inputs.get(name)
-                    if own is other or own is None:
-                        continue
-                    other = np.zeros_like(own) if other is None else other
-                    if own.shape == other.shape:
-                        shape = [1] * own.ndim
-                        shape[axis] = -1
-                        changed[name] = np.where(np.tile(chosen, own.shape[axis] // H).reshape(shape), other, own)
-                mixed = with_inputs(c, **changed)
-                if _other_functions(c, altered):
-                    changed["functions"] = None
-                    mixed = _in_functions(mixed, altered, lambda own, other: np.where(chosen, other, own))
-                if _other_equations(c, altered):
-                    changed["equations"] = None
-                    mixed = _in_equations(mixed, altered, chosen)
-                read.update(changed)
-                return mixed
+    faulty = wrong(_between(compute, passed), c)
+    if read:
+        return faulty  # each unit is computed from all of them
+    right = compute(c)
+    merges = (n for n, array in faulty.items() if n in right and array.shape == right[n].shape)
+    return {**faulty, **{name: np.where(chosen, faulty[name], right[name]) for name in merges}}
 
-            faulty = wrong(_between(compute, handed), c)
-            if read:
-                return faulty  # each unit is computed from all of them
-            right = compute(c)
-            return {
-                name: np.where(chosen, array, right[name])
-                if name in right and array.shape == right[name].shape
-                else array
-                for name, array in faulty.items()
-            }
 
-        return only
-
-    return narrow
+def _mixed(c: Computation, altered: Computation, name: str, axis: int, chosen: Array) -> Array | None:
+    """Return a tensor altered in the chosen units; None where it is not altered."""
+    own, other = c.inputs.get(name), altered.inputs.get(name)
+    if own is other or own is None:
+        return None
+    other = np.zeros_like(own) if other is None else other
+    if own.shape != other.shape:
+        return None
+    shape = [1] * own.ndim
+    shape[axis] = -1
+    return np.where(np.tile(chosen, own.shape[axis] // len(chosen)).reshape(shape), other, own)
 
 
 def _other_functions(c: Computation, altered: Computation) -> bool:

@@ -8,24 +8,18 @@ in its operands and outputs. So each fault has every scope without being written
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 from msgspec import Struct
 
-from ..documents.operators import document_of, operator_names, operator_version, versions_of
-from ..documents.tensors import LENGTHS, Levels, TensorForm
+from ..documents.operators import OperatorVersion, document_of, operator_names, operator_version, versions_of
+from ..documents.tensors import LENGTHS, Levels
 from ..recurrent.cell import cell_of
-from .fault import FAULTS, VARIANTS, Fault
-from .narrowing import (
-    Narrowing,
-    of_bias_half,
-    of_direction,
-    of_input,
-    of_output,
-    of_unit_blocks,
-)
+from .fault import FAULTS, VARIANTS, Compute, Fault, Outputs, Wrong
+from .narrowing import in_bias_half, in_direction, in_input, in_output, in_unit_blocks
 
 __all__ = ["Scope", "base_id", "fault_named", "merging", "scoped_named", "scoped_of", "scopes"]
 
@@ -39,91 +33,36 @@ class Scope(Struct, frozen=True):
         The part after the mark in the id of a scoped fault.
     words
         The scope in a sentence: "in the reverse direction only".
-    narrow
-        Function from the fault made everywhere to the fault made in this scope.
-    takes
-        Whether a fault can be made in this scope and nowhere else.
-    among
-        Whether an operator has this scope.
+    restrict
+        Function from a fault, a computation below it and a computation to the outputs with the fault in this scope.
+    operators
+        Operators that have this scope.
+    topics
+        Topics of faults that can be made in this scope and nowhere else, or beginnings of topics up to a dot; empty for
+        all.
     merges
         Whether each returned number is either the faulty or the correct one.
     wide
-        Whether any fault can be made in this scope. Then `takes` selects the faults that are tried without evidence.
+        Whether any fault can be made in this scope. Then `topics` select the faults that are tried without evidence.
     """
 
     id: str
     words: str
-    narrow: Narrowing
-    takes: Callable[[Fault], bool] = lambda fault: True
-    among: Callable[[str], bool] = lambda op: True
+    restrict: Callable[[Wrong, Compute, Any], Outputs]
+    operators: frozenset[str]
+    topics: tuple[str, ...] = ()
     merges: bool = False
     wide: bool = False
 
+    def takes(self, fault: Fault) -> bool:
+        """Return whether a fault is tried in this scope without evidence for it."""
+        return any(
+            fault.topic == t or (t.endswith(".") and fault.topic.startswith(t)) for t in self.topics or [fault.topic]
+        )
 
-def _about(*topics: str) -> Callable[[Fault], bool]:
-    return lambda fault: fault.topic in topics
-
-
-def _of_cell(op: str) -> bool:
-    document = document_of(op)
-    return cell_of(document.op_type, document.domain) is not None
-
-
-def _among_forms(chosen: Callable[[str], dict[str, TensorForm]], name: str) -> Callable[[str], bool]:
-    return lambda op: name in chosen(op)
-
-
-@cache
-def _forms(op: str) -> dict[str, TensorForm]:
-    """Return the tensors of an operator's document, over all versions."""
-    return {n: form for v in versions_of(op) for n, form in operator_version(op, v).tensors.items()}
-
-
-@cache
-def _inputs(op: str) -> dict[str, TensorForm]:
-    """Return the inputs that hold numbers, without lengths, scales and zero points."""
-    names = {name for version in versions_of(op) for name in operator_version(op, version).inputs}
-    codecs = [form.codec for form in _forms(op).values()]
-    auxiliary = {name for codec in codecs if isinstance(codec, Levels) for name in (codec.scale, codec.zero_point)}
-    return {n: form for n, form in _forms(op).items() if n in names - auxiliary and form.kind != LENGTHS}
-
-
-@cache
-def _outputs(op: str) -> dict[str, TensorForm]:
-    """Return the outputs; an empty dictionary if there is only one."""
-    names = {name for version in versions_of(op) for name in operator_version(op, version).outputs}
-    return {n: form for n, form in _forms(op).items() if n in names} if len(names) > 1 else {}
-
-
-@cache
-def _directed(op: str) -> bool:
-    return any("direction" in operator_version(op, version).attributes for version in versions_of(op))
-
-
-def _of_units(fault: Fault) -> bool:
-    return fault.topic in ("bias", "clip", "equations", "peepholes", "initial-states") or _of_functions(fault)
-
-
-def _of_functions(fault: Fault) -> bool:
-    return fault.topic.startswith("functions.")
-
-
-def _units_past(block: int) -> Scope:
-    words = f"in those units only that are left over of hidden_size after whole blocks of {block}"
-    return Scope(f"units-past-{block}s", words, of_unit_blocks(block), _of_units, _of_cell, wide=True)
-
-
-_DIRECTIONS = {
-    d: Scope(d, f"in the {d} direction only", of_direction(d), among=_directed, merges=True)
-    for d in ("forward", "reverse")
-}
-_OF_CELLS: dict[str, Scope] = {
-    **{
-        name: Scope(name, words, of_bias_half(half), _about("bias", "gates.order", "directions.weights"), _of_cell)
-        for half, (name, words) in enumerate({"Wb": "of Wb, the first half of B, only", "Rb": "of Rb only"}.items())
-    },
-    **{scope.id: scope for scope in map(_units_past, (4, 8, 16))},
-}
+    def concerns(self, fault: Fault) -> bool:
+        """Return whether an operator of a fault has this scope."""
+        return not self.operators.isdisjoint(fault.operators)
 
 
 def scopes() -> dict[str, Scope]:
@@ -134,41 +73,68 @@ def scopes() -> dict[str, Scope]:
 @cache
 def _scopes(operators: tuple[str, ...]) -> dict[str, Scope]:
     """Return directions, then tensors of operators in the order of their documents, then scopes of cells."""
-    inputs = {name: form for op in operators for name, form in _inputs(op).items()}
-    # Tensors with rows are read once for each row, hence "for".
-    words = {name: f"{'for' if form.rows else 'of'} {name} only" for name, form in inputs.items()}
-    outputs = dict.fromkeys(name for op in operators for name in _outputs(op))
-    of_inputs = {n: Scope(n, w, of_input(n), among=_among_forms(_inputs, n)) for n, w in words.items()}
-    of_outputs = {
-        n: Scope(n, f"in {n} only", of_output(n), among=_among_forms(_outputs, n), merges=True) for n in outputs
-    }
-    return {**_DIRECTIONS, **of_inputs, **of_outputs, **_OF_CELLS}
+    versions = {op: [operator_version(op, v) for v in versions_of(op)] for op in operators}
+
+    def having(names: Callable[[OperatorVersion], Iterable[str]], name: str) -> frozenset[str]:
+        return frozenset(op for op in operators if any(name in names(version) for version in versions[op]))
+
+    every = [version for op in operators for version in versions[op]]
+    found = [
+        Scope(
+            d,
+            f"in the {d} direction only",
+            partial(in_direction, d),
+            having(lambda v: v.attributes, "direction"),
+            merges=True,
+        )
+        for d in _DIRECTIONS
+    ]
+    for name in dict.fromkeys(name for version in every for name in _inputs(version)):
+        # Tensors with rows are read once for each row, hence "for".
+        newest = [version for version in every if name in _inputs(version)][-1]
+        words = f"{'for' if newest.tensors[name].rows else 'of'} {name} only"
+        found.append(Scope(name, words, partial(in_input, name), having(_inputs, name)))
+    several = {op: len({name for version in versions[op] for name in version.outputs}) > 1 for op in operators}
+    for name in dict.fromkeys(name for op in operators if several[op] for v in versions[op] for name in v.outputs):
+        those = frozenset(op for op in having(lambda v: v.outputs, name) if several[op])
+        found.append(Scope(name, f"in {name} only", partial(in_output, name), those, merges=True))
+    cells = frozenset(op for op in operators if cell_of(document_of(op).op_type, document_of(op).domain) is not None)
+    for half, (name, words) in enumerate({"Wb": "of Wb, the first half of B, only", "Rb": "of Rb only"}.items()):
+        found.append(Scope(name, words, partial(in_bias_half, half), cells, _OF_BIASES))
+    for block in (4, 8, 16):
+        words = f"in those units only that are left over of hidden_size after whole blocks of {block}"
+        restrict = partial(in_unit_blocks, block)
+        found.append(Scope(f"units-past-{block}s", words, restrict, cells, _OF_UNITS, wide=True))
+    return {scope.id: scope for scope in found}
+
+
+_DIRECTIONS = ("forward", "reverse")
+_OF_BIASES = ("bias", "gates.order", "directions.weights")
+_OF_UNITS = ("bias", "clip", "equations", "peepholes", "initial-states", "functions.")
+
+
+@cache
+def _inputs(version: OperatorVersion) -> tuple[str, ...]:
+    """Return the inputs that hold numbers, without lengths, scales and zero points."""
+    codecs = [form.codec for form in version.tensors.values()]
+    auxiliary = {name for codec in codecs if isinstance(codec, Levels) for name in (codec.scale, codec.zero_point)}
+    numbers = (name for name, form in version.tensors.items() if form.kind != LENGTHS and name in version.inputs)
+    return tuple(name for name in numbers if name not in auxiliary)
 
 
 def merging() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the ids of scopes that merge faulty with correct outputs, and the ids of the other scopes."""
-    all_scopes = scopes()
-    return tuple(id for id in all_scopes if all_scopes[id].merges), tuple(
-        id for id in all_scopes if not all_scopes[id].merges
-    )
+    by_merging = ([s.id for s in scopes().values() if s.merges is merges] for merges in (True, False))
+    merges, others = map(tuple, by_merging)
+    return merges, others
 
 
 def _scoped(fault: Fault, scope: Scope) -> Fault:
     """Return the fault restricted to a scope."""
-    operators = tuple(filter(scope.among, fault.operators))
-    summary = _worded(fault.id, fault.summary, scope)
-    return replace(
-        fault,
-        id=f"{fault.id}{_MARK}{scope.id}",
-        summary=summary,
-        operators=operators,
-        wrong=scope.narrow(fault.wrong),
-    )
-
-
-def _worded(id: str, summary: str, scope: Scope) -> str:
-    text = summary.rstrip(".")
-    return f"{text}, {scope.words}." if _MARK in id else f"{text}: {scope.words}."
+    operators = tuple(op for op in fault.operators if op in scope.operators)
+    summary = f"{fault.summary.rstrip('.')}{',' if _MARK in fault.id else ':'} {scope.words}."
+    wrong = partial(scope.restrict, fault.wrong)
+    return replace(fault, id=f"{fault.id}{_MARK}{scope.id}", summary=summary, operators=operators, wrong=wrong)
 
 
 def base_id(id: str) -> str:
@@ -176,15 +142,11 @@ def base_id(id: str) -> str:
     return id.partition(_MARK)[0]
 
 
-def _scope(id: str) -> Scope | None:
-    return scopes().get(id)
-
-
 @cache
 def scoped_named(id: str) -> Fault | None:
     """Return the scoped fault of that id; None where there is none."""
     inner, mark, scope_id = id.rpartition(_MARK)
-    fault, scope = fault_named(inner) if mark else None, _scope(scope_id)
+    fault, scope = fault_named(inner) if mark else None, scopes().get(scope_id)
     if fault is None or scope is None or not _goes(fault, scope):
         return None
     return _scoped(fault, scope)
@@ -198,7 +160,7 @@ def scoped_of(faults: Iterator[Fault], places: Collection[str] = (), *, seen: bo
     """
     for fault in faults:
         for place in places or scopes():
-            scope = _scope(place)
+            scope = scopes().get(place)
             if scope is not None and not seen and not _tried(fault, scope):
                 continue
             narrowed = scoped_named(f"{fault.id}{_MARK}{place}")
@@ -217,7 +179,7 @@ def _goes(fault: Fault, scope: Scope) -> bool:
     Faults of codecs or of roundings are made everywhere or nowhere. Session faults have the scope of an input or a
     direction.
     """
-    if fault.layer == "levels" or not any(map(scope.among, fault.operators)):
+    if fault.layer == "levels" or not scope.concerns(fault):
         return False
     if fault.accepts or fault.kind == "bias" or not fault.structural:
         return False
@@ -226,7 +188,7 @@ def _goes(fault: Fault, scope: Scope) -> bool:
     if inner and (inner in _DIRECTIONS or not (scope.id in _DIRECTIONS or (scope.wide and _MARK not in rest))):
         return False  # only a direction may be combined with another scope
     if fault.topic.startswith("session"):
-        kept = any(scope.id in _inputs(op) for op in fault.operators)
+        kept = any(scope.id in operator_version(op, versions_of(op)[-1]).inputs for op in fault.operators)
         return fault.topic == "session.stateless" and fault.layer != "form" and (kept or scope.id in _DIRECTIONS)
     return scope.wide or scope.takes(fault)
 
