@@ -47,31 +47,34 @@ class Stage:
     def outcome(self, implementation: Implementation | Fault | None = None) -> Outcome:
         """Return an implementation's outcome; without one, the reference's numbers, rounded to the node's type.
 
-        A fault has a session: it keeps data between runs and may change its inputs. Every implementation refuses an
-        invalid model, except a fault that accepts it.
+        A fault has a session: it keeps data between runs and may change its inputs. All steps are then repeated as
+        often as in a worker; once if nothing is kept between runs. Every implementation refuses an invalid model,
+        except a fault that accepts it.
         """
-        trial = self._trial
-        if trial.violation is not None:
-            return _forbidden(trial, implementation)
+        if self._trial.violation is not None:
+            return _forbidden(self._trial, implementation)
         try:
-            if isinstance(implementation, Fault):
-                return _session(trial, implementation, self._answered)
-            return self._runs(implementation)
+            return _followed(self._trial, self._running(implementation), isinstance(implementation, Fault))
         except IllegalNode as error:
-            return Outcome(trial.key, "refused", "run", message=str(error))
+            return Outcome(self._trial.key, "refused", "run", message=str(error))
 
-    def _runs(self, implementation: Implementation | None) -> Outcome:
-        outputs = []
-        for number, feed in enumerate(self._trial.feeds):
+    def _running(self, implementation: Implementation | Fault | None) -> Running:
+        subject = self._trial.subject
+        # A fault that accepts forbidden models computes legal ones correctly.
+        faults = (implementation,) if isinstance(implementation, Fault) and not implementation.accepts else ()
 
-            def answer(bound: Bound, inputs: Arrays, number: int = number) -> Arrays:
-                if implementation is not None:
+        def run(step: Step, fed: Arrays, sessions: Sessions) -> Lists:
+            def answer(bound: Bound, inputs: Arrays) -> Arrays:
+                if implementation is not None and not isinstance(implementation, Fault):
                     return implementation(bound.node, inputs)
-                return self._answered(number, bound, inputs)(fed=inputs)
+                memory = sessions[step.session * len(subject.nodes) + subject.nodes.index(bound)]
+                node_inputs = bound.fed_from(fed) if bound.inputs is not None else fed
+                return self._answered(step.number, bound, inputs)(faults, fed=node_inputs, memory=memory)
 
-            tensors = self._trial.subject.answered(feed.inputs, answer)
-            outputs.append((tuple(tensors.get(name) for name in self._trial.subject.shown),))
-        return Outcome(self._trial.key, "ran", "run", tuple(outputs))
+            tensors = subject.answered(self._trial.feeds[step.number].inputs, answer)
+            return tuple(tensors.get(name) for name in subject.shown)
+
+        return run
 
     def _answered(self, number: int, bound: Bound, inputs: Arrays) -> Callable[..., Arrays]:
         """Return the outputs of a node in a run.
@@ -87,8 +90,8 @@ class Stage:
         return self._answering[key]
 
 
-Answered = Callable[[int, Bound, Arrays], Callable[..., Arrays]]
-"""Function from the number of a run, a node and its inputs to the outputs of implementations."""
+Running = Callable[[Step, Arrays, Sessions], Lists]
+"""Function from a step, the fed arrays and the memories of sessions to the outputs of a run."""
 
 
 def _forbidden(trial: Trial, implementation: Implementation | Fault | None) -> Outcome:
@@ -102,79 +105,39 @@ def _forbidden(trial: Trial, implementation: Implementation | Fault | None) -> O
     return Outcome(trial.key, "refused", "run" if broken.due == "run" else "load", message=broken.summary)
 
 
-def _session(trial: Trial, chosen: Fault, answered: Answered) -> Outcome:
-    """Return the outcome of all steps, repeated as often as in a worker; once if nothing is kept between runs.
-
-    Each session keeps its own data.
-    """
-    followed = _Followed(trial, chosen, answered)
+def _followed(trial: Trial, run: Running, repeats: bool) -> Outcome:
+    """Return the outcome of all steps of a trial."""
     course = trial.course or Course(frozenset(), tuple(Step("run", 0, number) for number in range(len(trial.feeds))))
-    for _ in range(REPEATS):
-        followed.follow(course)
-        if followed.sessions.empty:
-            break
-    return followed.outcome()
-
-
-class _Followed:
-    """Sessions of an implementation with a fault, with their outputs."""
-
-    def __init__(self, trial: Trial, chosen: Fault, answered: Answered) -> None:
-        # A fault that accepts forbidden models computes legal ones correctly.
-        self._trial, self._faults, self._answered = trial, () if chosen.accepts else (chosen,), answered
-        self.sessions = Sessions()
-        self._seen: list[list[Lists]] = [[] for _ in trial.feeds]
-        self._returned: list[list[int]] = [[] for _ in trial.feeds]
-        self._changed: set[str] = set()
-        self._altered: set[int] = set()
-
-    def follow(self, course: Course) -> None:
-        """Run the steps once."""
-        held: dict[int, tuple[Lists, Lists]] = {}
+    sessions = Sessions()
+    seen: list[list[Lists]] = [[] for _ in trial.feeds]
+    returned: list[list[int]] = [[] for _ in trial.feeds]
+    changed: set[str] = set()
+    altered: set[int] = set()
+    for _ in range(REPEATS if repeats else 1):
+        held: dict[int, tuple[Lists, Lists]] = {}  # the arrays themselves and copies
         for number, step in enumerate(course.steps):
             if step.does == "try":
-                self.sessions[step.session].refused = True  # of lone nodes
+                sessions[step.session].refused = True  # of lone nodes
             elif step.does == "run":
-                held[number] = self._run(step)
-            else:
-                returned, before = held[step.number]
-                if not all(map(_equal, returned, before)):
-                    self._altered.add(course.steps[step.number].number)
-
-    def _run(self, step: Step) -> tuple[Lists, Lists]:
-        """Return the outputs of a run: the arrays themselves and copies."""
-        feed, distinct = self._trial.feeds[step.number], self._seen[step.number]
-        fed = {name: array.copy() for name, array in feed.fed.items()}
-        subject = self._trial.subject
-
-        def answer(bound: Bound, inputs: dict[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-            memory = self.sessions[step.session * len(subject.nodes) + subject.nodes.index(bound)]
-            node_inputs = bound.fed_from(fed) if bound.inputs is not None else fed
-            return self._answered(step.number, bound, inputs)(self._faults, fed=node_inputs, memory=memory)
-
-        tensors = subject.answered(feed.inputs, answer)
-        self._changed.update(name for name, array in fed.items() if not _equal(array, feed.fed[name]))
-        returned = tuple(tensors.get(name) for name in subject.shown)
-        outputs = returned
-        if not self.sessions.empty:  # arrays that are kept may be written to again
-            outputs = tuple(None if array is None else array.copy() for array in returned)
-        index = next((k for k, earlier in enumerate(distinct) if all(map(_equal, outputs, earlier))), len(distinct))
-        if index == len(distinct):
-            distinct.append(outputs)
-        self._returned[step.number].append(index)
-        return returned, outputs
-
-    def outcome(self) -> Outcome:
-        trial = self._trial
-        return Outcome(
-            trial.key,
-            "ran",
-            "run",
-            tuple(map(tuple, self._seen)),
-            changed=tuple(sorted(self._changed)),
-            returned=tuple(map(tuple, self._returned)),
-            altered=tuple(sorted(self._altered)),
-        )
+                given, distinct = trial.feeds[step.number].fed, seen[step.number]
+                fed = {name: array.copy() for name, array in given.items()}
+                arrays = outputs = run(step, fed, sessions)
+                changed.update(name for name, array in fed.items() if not _equal(array, given[name]))
+                if not sessions.empty:  # arrays that are kept may be written to again
+                    outputs = tuple(None if array is None else array.copy() for array in arrays)
+                held[number] = arrays, outputs
+                places = (k for k, earlier in enumerate(distinct) if all(map(_equal, outputs, earlier)))
+                index = next(places, len(distinct))
+                if index == len(distinct):
+                    distinct.append(outputs)
+                returned[step.number].append(index)
+            elif not all(map(_equal, *held[step.number])):
+                altered.add(course.steps[step.number].number)
+        if sessions.empty:
+            break
+    lists, indices = tuple(map(tuple, seen)), tuple(map(tuple, returned))
+    names, numbers = tuple(sorted(changed)), tuple(sorted(altered))
+    return Outcome(trial.key, "ran", "run", lists, changed=names, returned=indices, altered=numbers)
 
 
 def _equal(first: NDArray[Any] | None, second: NDArray[Any] | None) -> bool:
