@@ -36,6 +36,7 @@ class NotListed(ValueError):
     """The cases of an operator version cannot be listed, because the code that lists them raises an error."""
 
     def __init__(self, op: str, version: int, error: Exception) -> None:
+        self.error = error
         super().__init__(
             f"the cases of {op}-{version} cannot be listed, which is the suite's fault or the operator's: "
             f"{format_internal_error(error)}"

@@ -59,7 +59,7 @@ class SampleNode:
         if not fault.applies(self.node.op_type, self.node.since_version):
             return False
         try:
-            return kill_margin(fault, self.node, [self.inputs], enough=1.0) > 1
+            return kill_margin(fault, self.node, [(self.inputs, self.inputs)], enough=1.0) > 1
         except (IllegalNode, KeyError, TypeError, ValueError):
             return False
 

@@ -28,7 +28,7 @@ def would_show(fault: Fault, probe: Probe) -> bool:
     if not trials or trials[0].violation is not None:
         return False
     first = trials[0].first
-    return kill_margin(fault, first.node, [feed.inputs for feed in first.feeds], enough=1.0) > 1
+    return kill_margin(fault, first.node, [(feed.inputs, feed.fed) for feed in first.feeds], enough=1.0) > 1
 
 
 def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:

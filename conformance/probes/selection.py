@@ -162,15 +162,15 @@ def _challenged(selection: Selection, nonce: str, about: Sequence[str]) -> Itera
     for op, version in _versions(selection, about):
         try:
             yield from challenge_probes(nonce, op, version, selection.types)
-        except Exception:  # an error of the operator's code, which its probe reports
-            yield UnlistedProbe(selection.profile, op, version)
+        except Exception as error:  # an error of the operator's code, which its probe reports
+            yield UnlistedProbe(selection.profile, op, version, error)
 
 
 def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:
     """Return the probes. Raise CaseError if there are cases that cannot be listed."""
     for probe in probes:
         if isinstance(probe, UnlistedProbe):
-            raise CaseError(probe.complaint)
+            raise CaseError(str(NotListed(probe.op, probe.version, probe.error)))
     return probes
 
 
@@ -272,8 +272,8 @@ def _listed(selection: Selection, versions: Iterable[tuple[str, int]]) -> Iterat
     for op, version in versions:
         try:
             specs = profile(selection.profile, op, version)
-        except NotListed:
-            yield UnlistedProbe(selection.profile, op, version)
+        except NotListed as error:
+            yield UnlistedProbe(selection.profile, op, version, error.error)
         else:
             yield from (SpecProbe(spec) for spec in specs if not selection.types or spec.type in selection.types)
 

@@ -18,26 +18,33 @@ from .operator import dtype_of
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def kill_margin(chosen: Fault, node: Node, feeds: Sequence[Arrays], enough: float = np.inf) -> float:
+def kill_margin(chosen: Fault, node: Node, runs: Sequence[tuple[Arrays, Arrays]], enough: float = np.inf) -> float:
     """Return max |fault - reference| / (2 radius) over the elements of all runs of a session; 0 where the fault changes
     nothing.
 
-    The interpretation is the one that explains the outputs best. The margin is infinite if the number of outputs, a
-    shape or a type is wrong, or if no radius allows a value. Conventions are ignored.
+    The interpretation is the one that explains the outputs best. The margin is infinite if an input is changed, if the
+    number of outputs, a shape or a type is wrong, or if no radius allows a value. Conventions are ignored.
 
     A margin above 1 detects the fault whatever the rounding errors: two conforming numbers are at most two radii apart.
     The search among interpretations ends with the first one that does not reach `enough`.
+
+    runs
+        The inputs of each run, and those of them that are fed.
     """
     if chosen.accepts:
         return 0.0  # it computes legal models correctly
     memory: dict[str, Any] = {}
     outputs: list[Arrays] = []
     changed = False
-    for inputs in feeds:
+    for inputs, fed in runs:
         answer = operator_for(node).answering(node, inputs)
-        right, got = answer(fed=inputs), answer((chosen,), fed=inputs, memory=memory)
+        copies = {name: array.copy() for name, array in fed.items() if array is not None}
+        right, got = answer(fed=fed), answer((chosen,), fed=copies, memory=memory)
+        if any(_bits(copies[name]) != _bits(fed[name]) for name in copies):
+            return np.inf
         outputs.append(got)
         changed = changed or right.keys() != got.keys() or any(_bits(right[n]) != _bits(got[n]) for n in right)
+    feeds = [inputs for inputs, _ in runs]
     open_questions = frozenset().union(*(open_questions_of(node, inputs) for inputs in feeds))
     best = np.inf if changed else 0.0
     for interpretations in readings(((node, inputs) for inputs in feeds), open_questions):

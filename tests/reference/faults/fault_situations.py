@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from onnxspec.cases import Case, CaseSpec, build_case
 from onnxspec.cases.specs.space import space_of
-from onnxspec.reference import CELLS, Fault, compare, configure, evaluate, expect, operator_version, run_fault
-from onnxspec.reference.documents.interpretations import Interpretations
+from onnxspec.reference import CELLS, Fault, operator_version
+from onnxspec.reference.operators.margin import kill_margin
 
 from .activation_sets import activations_of
-
-Outputs = dict[str, NDArray[Any]]
 
 NEWEST, OLDEST = 22, 1
 RICH: dict[str, Any] = {
@@ -176,54 +170,9 @@ def names_of(op: str) -> list[str]:
     return [*names, *(f"{name}#{seed}" for seed in (1, 2, 3) for name in names)]
 
 
-@cache
-def conforming(name: str, op: str, kind: str) -> tuple[Outputs, ...]:
+def discrimination(fault: Fault, name: str, op: str, kind: str) -> float:
+    """Return the margin of a fault in a situation, whose runs are repeated for a fault of sessions."""
     case = situation(name, op, kind)
     assert case is not None
-    outputs = []
-    for feed in case.trial.feeds:
-        right = evaluate(case.trial.node, feed.inputs)
-        outputs.append({n: a.astype(feed.inputs["X"].dtype) for n, a in right.items()})
-    return tuple(outputs)
-
-
-def discrimination(fault: Fault, name: str, op: str, kind: str, *, conventions: bool = False) -> float:
-    """Return the largest |value with the fault - expected value| / (2 x radius).
-
-    It is that of the interpretation that explains the outputs best; infinity for errors that are not numeric.
-    """
-    case = situation(name, op, kind)
-    assert case is not None
-    memory: dict[str, Any] = {}
-    worst = 0.0
-    rounds = 1
-    while rounds:
-        rounds -= 1
-        for feed, right in zip(case.trial.feeds, conforming(name, op, kind), strict=True):
-            fed = {n: a.copy() for n, a in feed.fed.items()}
-            fresh = not memory
-            outputs = run_fault(fault, case.trial.node, feed.inputs, fed=fed, memory=memory)
-            if fresh and memory:
-                rounds = 1
-            if any(array.tobytes() != feed.fed[n].tobytes() for n, array in fed.items()):
-                return np.inf
-            if any(
-                n not in outputs or outputs[n].shape != a.shape or outputs[n].dtype != a.dtype for n, a in right.items()
-            ):
-                return np.inf
-            if any(outputs[n].tobytes() != a.tobytes() for n, a in right.items()):
-                worst = max(worst, min(_ratios(case, feed.inputs, outputs, conventions)) / 2)
-    return worst
-
-
-def _ratios(case: Case, inputs: Any, outputs: Outputs, conventions: bool) -> Iterator[float]:
-    node = case.trial.node
-    for interpretations in Interpretations().alternatives(configure(node, inputs).open_questions):
-        yield max(
-            (
-                compare(e, outputs[e.output]).worst
-                for e in expect(node, inputs, outputs, interpretations=interpretations)
-                if conventions or not e.clause.endswith("padding.zero")
-            ),
-            default=0.0,
-        )
+    runs = [(feed.inputs, feed.fed) for feed in case.trial.feeds]
+    return kill_margin(fault, case.trial.node, runs * (2 if fault.topic.startswith("session") else 1))

@@ -188,7 +188,7 @@ def test_it_has_lstms_faults_and_its_own() -> None:
 )
 def test_its_faults_show(id: str, given: dict[str, Any]) -> None:
     node, inputs = drawn(2, **given)
-    assert kill_margin(FAULTS[id], node, [inputs]) > 8
+    assert kill_margin(FAULTS[id], node, [(inputs, inputs)]) > 8
 
 
 def test_ties_go_to_even() -> None:
@@ -197,7 +197,7 @@ def test_ties_go_to_even() -> None:
     X[:, 0] = [(-100, 155), (0.5, 1.5), (2.5, -0.5), (3.5, -1.5)]  # a level is 1 exactly
     inputs |= {"W": inputs["W"][:, :1].repeat(2, 1), "initial_h": inputs["initial_h"][:, :1]}
     inputs["sequence_lens"] = np.array([4], np.int32)
-    assert kill_margin(FAULTS["dynamic.half-up"], node, [inputs]) > 8
+    assert kill_margin(FAULTS["dynamic.half-up"], node, [(inputs, inputs)]) > 8
     outputs = by_hand(node, inputs)
     assert all(
         compare(expectation, outputs[expectation.output]).worst <= 1 for expectation in expect(node, inputs, outputs)
@@ -217,13 +217,13 @@ def test_a_range_whose_levels_vanish_is_that_of_zeros() -> None:
 def test_a_range_reaches_to_zero() -> None:
     node, inputs = drawn(4)
     inputs["X"] = np.abs(inputs["X"]) + 1
-    assert kill_margin(FAULTS["dynamic.range-without-zero"], node, [inputs]) > 8
+    assert kill_margin(FAULTS["dynamic.range-without-zero"], node, [(inputs, inputs)]) > 8
 
 
 def test_a_range_is_not_that_of_the_first_step() -> None:
     node, inputs = drawn(2)
     inputs["X"][0] /= 4
-    assert kill_margin(FAULTS["dynamic.range-of-first-step"], node, [inputs]) > 8
+    assert kill_margin(FAULTS["dynamic.range-of-first-step"], node, [(inputs, inputs)]) > 8
 
 
 @pytest.mark.parametrize(
