@@ -23,7 +23,8 @@ from ..numbers.formats import FORMATS
 from ..recurrent.rnn import CELLS
 from .memory import Memory
 
-Outputs = dict[str, NDArray[Any]]
+Array = NDArray[Any]
+Outputs = dict[str, Array]
 
 # Types in which a fault can be detected: in the others, roundings may be as large.
 WIDE = ("float32", "float64")

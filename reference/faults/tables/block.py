@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ..alterations import clipped, rounded_state, sums_over, with_equations, with_recurrent_state
-from ..fault import ALL_BUT_BFLOAT16, fault
+from ..fault import ALL_BUT_BFLOAT16, Array, fault
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
-
 
 @fault("blocks.units-in-place-by-{}", "equations",
     "Writes Ht over Ht-1 in blocks of {0} units: later ones multiply R by what earlier ones have become.",

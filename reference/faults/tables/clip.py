@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...numbers.activations import Activation
 from ...recurrent.cell import Gates, Number, Parameters, States
@@ -24,12 +23,10 @@ from ..alterations import (
     with_steps,
 )
 from ..alterations import clipped as bounded
-from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault, fault_of_run
+from ..fault import ALL_BUT_BFLOAT16, Array, Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
 
 # Thresholds to which other frameworks clip cell states by default.
 USUAL_CLIP = 50.0

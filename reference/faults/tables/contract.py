@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
-from ..fault import Compute, Outputs, fault, fault_of_run
+from ..fault import Array, Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
-
 
 def _overwrite(compute: Compute, name: str, value: Array) -> None:
     """Change an array of the caller, if it exists and is writable."""

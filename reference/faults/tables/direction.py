@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
 from ..alterations import by_direction, configured, output_fault, with_inputs, with_outputs, with_steps
-from ..fault import Compute, Outputs, fault, fault_of_run
+from ..fault import Array, Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
-
 
 def _forward(c: Computation) -> Computation:
     return configured(c, directions=("forward",) * len(c.configuration.directions))

@@ -6,17 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...numbers.activations import Activation
 from ...recurrent.computation import Computation
 from ..alterations import revalued, with_functions
-from ..fault import ALL_BUT_BFLOAT16, WIDE, fault
+from ..fault import ALL_BUT_BFLOAT16, WIDE, Array, fault
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
 
-Array = NDArray[Any]
 Value = Callable[[Array, float, float], Array]
 
 

@@ -6,17 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
 from ..alterations import configured, with_inputs, with_lengths
-from ..fault import Compute, Outputs, fault, fault_of_run
+from ..fault import Array, Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
-
 
 def _initial(c: Computation, change: Callable[[Array], Array]) -> dict[str, Array]:
     """Return the initial states, changed in the node's layout."""

@@ -6,17 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
 from ..alterations import by_direction, output_fault, with_lengths, with_outputs, with_states, with_steps
-from ..fault import UNINITIALIZED, Compute, Outputs, fault, fault_of_run
+from ..fault import UNINITIALIZED, Array, Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
-
 
 def _past(c: Computation) -> Array:
     """Return a mask of the steps of rows that are padding: (T, N)."""

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
 from ..alterations import by_direction, output_fault, with_inputs, with_lengths, with_outputs, with_steps
-from ..fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault, fault_of_run
+from ..fault import ALL_BUT_BFLOAT16, Array, Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
-
 
 def _one_step_late(c: Computation, Y: Array) -> Array:
     for d, direction in enumerate(c.configuration.directions):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...kernels.kernel import Kernel, rounded
 from ...kernels.style import Style
@@ -15,14 +13,11 @@ from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import run
 from ..alterations import rounded_state, with_equations, with_recurrent_state, with_steps, with_tensors
-from ..fault import ALL_BUT_BFLOAT16, WIDE, Compute, Outputs, fault, fault_of_run
+from ..fault import ALL_BUT_BFLOAT16, WIDE, Array, Compute, Outputs, fault, fault_of_run
 from .function import with_function
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
-
 
 def _with_operands(c: Computation, type: str) -> Computation:
     """Return the computation with the operands of all matrix products rounded to a type."""

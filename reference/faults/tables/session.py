@@ -6,16 +6,13 @@ from collections.abc import Collection, Mapping, MutableMapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
 from ..alterations import with_inputs, with_lengths, with_outputs, with_steps
-from ..fault import Compute, Outputs, fault_of_run
+from ..fault import Array, Compute, Outputs, fault_of_run
 
 # Rows: id, clause, words, then what is wrong, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
 
 _RING = 8  # number of buffers that are used in turn
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ..alterations import with_equations, with_inputs, with_lengths, with_states, with_steps, with_tensors
-from ..fault import ALL_BUT_BFLOAT16, fault
+from ..fault import ALL_BUT_BFLOAT16, Array, fault
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
-
 
 def _without_columns(c: Computation, name: str, chosen: Callable[[int], slice]) -> Computation:
     """Return the computation with some columns of W or R zero; `chosen` selects them from their number."""

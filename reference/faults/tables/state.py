@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
 from ..alterations import (
@@ -17,13 +14,10 @@ from ..alterations import (
     with_states,
     with_tensors,
 )
-from ..fault import UNINITIALIZED, fault
+from ..fault import UNINITIALIZED, Array, fault
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
-
 
 def _uninitialized(c: Computation) -> Computation:
     return with_inputs(c, initial_h=np.full(c.configuration.shape_of("Y_h"), UNINITIALIZED))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
@@ -15,9 +12,6 @@ from .block import one_by_one
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
-
-Array = NDArray[Any]
-
 
 @fault("steps.skipped", "equations", "Leaves the state as it was, as if a step were none of the sequence.")
 def steps_skipped(c: Computation) -> Computation:

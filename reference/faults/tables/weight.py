@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import CELLS
@@ -18,12 +15,11 @@ from ..alterations import (
     with_inputs,
     with_tensors,
 )
-from ..fault import ALL_BUT_BFLOAT16, fault, fault_of_run
+from ..fault import ALL_BUT_BFLOAT16, Array, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
 
-Array = NDArray[Any]
 SEVERAL_GATES = tuple(op for op, cell in CELLS.items() if len(cell.gates) > 1)
 
 

@@ -8,16 +8,14 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...faults.alterations import configured, merged, with_inputs
-from ...faults.fault import UNINITIALIZED, Compute, Outputs, fault, fault_of_run
+from ...faults.fault import UNINITIALIZED, Array, Compute, Outputs, fault, fault_of_run
 from ...recurrent.computation import Computation
 
 # Rows: id, clause, words, then the change.
 # fmt: off
 
-Array = NDArray[Any]
 _of = partial(fault, operators=("DynamicQuantizeLSTM",), types=("float32",))
 
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...faults.alterations import by_equations, clipped, configured, gate_orders, settled, with_equations, with_tensors
-from ...faults.fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault, fault_of_run
+from ...faults.fault import ALL_BUT_BFLOAT16, Array, Compute, Outputs, fault, fault_of_run
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import hidden_gate
@@ -18,7 +16,6 @@ from ...recurrent.rnn import hidden_gate
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
 
-Array = NDArray[Any]
 GRU = ("GRU",)
 
 # The hidden gate ht from parameters, both sums, Ht-1, zt and rt.

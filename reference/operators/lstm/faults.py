@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...faults.alterations import (
     by_equations,
@@ -31,7 +29,6 @@ from ...recurrent.rnn import input_and_forget, output
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
 
-Array = NDArray[Any]
 LSTM = ("LSTM",)
 
 # One step: from parameters, both sums, Ht-1 and Ct-1 to Ht and Ct.
