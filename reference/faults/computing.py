@@ -6,8 +6,10 @@ changes its outputs. Several faults are nested, each with its own memory.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields, replace
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -66,34 +68,21 @@ def output_type(computation: Any, output: str) -> np.dtype[Any]:
     return dtype
 
 
-@dataclass
-class _Layer(Compute):
-    """A computation with one more fault, applied to the computation below."""
-
-    below: Compute = field(default_factory=Compute)
-    fault: Fault | None = None
-
-    def __call__(self, computation: Any) -> Outputs:
-        assert self.fault is not None
-        outputs: Outputs = self.fault.wrong(self.below, computation)
-        return outputs
-
-
 def layered(compute: Compute, faults: Iterable[Fault], memory: dict[str, Any]) -> Compute:
     """Return a computation with all of these faults, each with its own memory; the first one is nearest to
     `compute`."""
     for fault in faults:
-        own_memory = memory.of(fault.id) if isinstance(memory, Memory) else memory.setdefault(fault.id, {})
-        compute.memory = own_memory
-        arguments: dict[str, Any] = {"attributes": compute.attributes, "below": compute, "fault": fault}
-        compute = _Layer(compute.observed, compute.fed, own_memory, **arguments)
+        own = memory.of(fault.id) if isinstance(memory, Memory) else memory.setdefault(fault.id, {})
+        compute = replace(compute, memory=own)
+        compute = replace(compute, below=partial(fault.wrong, compute))
     return compute
 
 
-@dataclass
-class Remembering(Compute):
+class Remembering:
     """Plain numbers, computed once for each computation, because most faults leave most cases unchanged.
 
+    observed
+        As in :class:`.fault.Compute`.
     known
         Cached computations with their outputs.
     last
@@ -102,22 +91,23 @@ class Remembering(Compute):
         Number of computations that were evaluated.
     """
 
-    known: Known = field(default_factory=list)
-    last: Outputs = field(default_factory=dict)
-    worked: int = 0
+    def __init__(self, observed: Any = None, known: Known | None = None) -> None:
+        self._observed, self._known = observed, [] if known is None else known
+        self.last: Outputs = {}
+        self.worked = 0
 
     def __call__(self, computation: Any) -> Outputs:
-        for other, outputs in self.known:
+        for other, outputs in self._known:
             if same(computation, other):
                 self.last = outputs
                 return dict(outputs)
-        self.last = super().__call__(computation)
+        self.last = computation.plain(self._observed)
         self.worked += 1
         for array in self.last.values():
             array.flags.writeable = False  # the cache may return it again
         # The conforming one stays first, then the latest: a repeated run needs it again.
-        self.known[1:1] = [(computation, self.last)]
-        del self.known[_REMEMBERED:]
+        self._known[1:1] = [(computation, self.last)]
+        del self._known[_REMEMBERED:]
         return dict(self.last)
 
 
@@ -166,7 +156,7 @@ def answered(
     known
         Cache of computations; new ones are added.
     """
-    compute = Remembering(None, fed, attributes=node.attributes, known=[] if known is None else known)
+    compute = Compute(None, fed, attributes=node.attributes, below=Remembering(known=known))
     dtypes = {name: output_type(computation, name) for name in node.outputs}
     with np.errstate(all="ignore"):
         computed = layered(compute, faults, {} if memory is None else memory)(computation)
@@ -192,27 +182,6 @@ def _radius(number: Bounded) -> NDArray[np.float64]:
     return radius if number.doubt is None else np.where(number.doubt, np.inf, radius)
 
 
-@dataclass
-class _Pass(Compute):
-    """Bounded numbers, passed to faults as plain ones: in the first pass values, in the second values plus radii.
-
-    Faults move numbers, replace some and leave others out. The difference between the passes is the radius of each
-    number, wherever it moved.
-    """
-
-    bounded: Callable[[Any], dict[str, Bounded]] | None = None
-    numbers: list[dict[str, Bounded]] = field(default_factory=list)
-    place: int = 0
-
-    def __call__(self, computation: Any) -> Outputs:
-        if self.bounded is not None:
-            self.numbers.append(self.bounded(computation))
-            return {name: number.value for name, number in self.numbers[-1].items()}
-        # The second pass has the same computations in the same order, because faults are deterministic.
-        self.place += 1
-        return {name: number.value + _radius(number) for name, number in self.numbers[self.place - 1].items()}
-
-
 def predicted(
     computation: Computable,
     faults: Iterable[Fault],
@@ -222,18 +191,32 @@ def predicted(
 ) -> Prediction:
     """Return the outputs of an implementation with these faults, in any form and with bounds.
 
+    Faults move numbers, replace some and leave others out. So they are computed in two passes with plain numbers: first
+    values, then values plus radii. The difference is the radius of each number, wherever it moved.
+
     bounded
         Function from a computation to its outputs with bounds.
     memories
-        State that the implementation keeps between runs, for each of two passes.
+        State that the implementation keeps between runs, for each of the passes.
     known
         Fields of :class:`.fault.Compute`.
     """
     faults = tuple(faults)
-    values = _Pass(**known, bounded=bounded)
-    wanted = layered(values, faults, memories[0])(computation)
-    edges = layered(_Pass(**known, numbers=values.numbers), faults, memories[1])(computation)
-    return Prediction(wanted, {name: np.abs(edges[name] - value) for name, value in wanted.items()})
+    numbers: deque[dict[str, Bounded]] = deque()
+
+    def values(computation: Any) -> Outputs:
+        numbers.append(bounded(computation))
+        return {name: number.value for name, number in numbers[-1].items()}
+
+    def edges(computation: Any) -> Outputs:
+        # The second pass has the same computations in the same order, because faults are deterministic.
+        return {name: number.value + _radius(number) for name, number in numbers.popleft().items()}
+
+    wanted, above = (
+        layered(Compute(**known, below=below), faults, memory)(computation)
+        for below, memory in zip((values, edges), memories, strict=True)
+    )
+    return Prediction(wanted, {name: np.abs(above[name] - value) for name, value in wanted.items()})
 
 
 def rough_bounds(fault: Fault) -> bool:

@@ -114,8 +114,8 @@ class Scan:
     def numbers(self, faults: Sequence[Fault], sessions: Sessions) -> tuple[Outputs, bool]:
         """Return the outputs of a target with faults, by plain numbers, and whether the faults alter computed outputs,
         not only the operands."""
-        self.plain.fed, self.plain.attributes = self.run.fed, self.node.attributes
-        numbers = layered(self.plain, faults, self.run.memory(sessions))(self.computation)
+        compute = Compute(self.observed, self.run.fed, attributes=self.node.attributes, below=self.plain)
+        numbers = layered(compute, faults, self.run.memory(sessions))(self.computation)
         altered = not all(_shown(array, self.plain.last.get(n), self.tensor.dtype) for n, array in numbers.items())
         return numbers, altered
 

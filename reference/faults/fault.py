@@ -65,12 +65,16 @@ class Compute:
         State that the implementation keeps between the runs of a session.
     attributes
         The attributes that the node has; absent ones are missing, because faults may use another default.
+    below
+        Function from a computation to its outputs, if they are not those of the reference: with another fault, for
+        example.
     """
 
     observed: Any = None
     fed: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     memory: dict[str, Any] = field(default_factory=dict)
     attributes: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    below: Callable[[Any], Outputs] | None = field(default=None, kw_only=True)
 
     @property
     def process(self) -> MutableMapping[str, Any]:
@@ -88,7 +92,7 @@ class Compute:
         return self.memory.overridden if isinstance(self.memory, Memory) else {}
 
     def __call__(self, computation: Any) -> Outputs:
-        outputs: Outputs = computation.plain(self.observed)
+        outputs: Outputs = computation.plain(self.observed) if self.below is None else self.below(computation)
         return outputs
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,20 +20,9 @@ __all__ = ["in_bias_half", "in_direction", "in_input", "in_output", "in_unit_blo
 Array = NDArray[Any]
 
 
-@dataclass
-class _Between(Compute):
-    """Computation between a fault and the one below it, which passes on only a part of the alteration."""
-
-    below: Compute = field(default_factory=Compute)
-    passed: Callable[[Any], Any] = lambda altered: altered
-
-    def __call__(self, computation: Any) -> Outputs:
-        return self.below(self.passed(computation))
-
-
 def _between(compute: Compute, passed: Callable[[Any], Any]) -> Compute:
-    known = compute.observed, compute.fed, compute.memory
-    return _Between(*known, attributes=compute.attributes, below=compute, passed=passed)
+    """Return a computation between a fault and `compute`, which passes on only a part of the alteration."""
+    return replace(compute, below=lambda altered: compute(passed(altered)))
 
 
 def in_input(name: str, wrong: Wrong, compute: Compute, c: Any) -> Outputs:

@@ -68,13 +68,11 @@ def test_every_fault_can_be_tried_alone(op: str, fault: Fault) -> None:
         observation.fit([fault])  # with or without a fit: it must not raise
 
 
-def buggy(error: Exception, late: bool = False) -> Fault:
-    """Return a fault with a bug, in all arithmetics or only in the one with bounds."""
+def buggy(error: Exception) -> Fault:
+    """Return a fault with a bug."""
 
     def wrong(compute: Compute, computation: Any) -> Any:
-        if not late or type(compute) is not Compute:
-            raise error
-        return {name: -array for name, array in compute(computation).items()}
+        raise error
 
     return replace(FAULTS["outputs.zero"], id="buggy.fault", wrong=wrong)
 
@@ -89,13 +87,12 @@ def negated() -> Observation:
     return observation_of(node, Run(inputs, outputs, inputs))
 
 
-@pytest.mark.parametrize("late", [False, True], ids=["plain", "bounded"])
 @pytest.mark.parametrize(
     "error", [TypeError("bug"), AttributeError("bug"), KeyError("bug"), ValueError("bug")], ids=repr
 )
-def test_a_bug_in_a_fault_surfaces(negated: Observation, error: Exception, late: bool) -> None:
+def test_a_bug_in_a_fault_surfaces(negated: Observation, error: Exception) -> None:
     with pytest.raises(type(error), match="bug"):
-        negated.fit([buggy(error, late)])
+        negated.fit([buggy(error)])
 
 
 def test_faults_that_do_not_go_together_predict_nothing(negated: Observation) -> None:
