@@ -46,11 +46,6 @@ def text_of(name: str, **content: Any) -> str:
     return _environment(_text).get_template(name).render(**content).rstrip() + "\n"
 
 
-def prepare() -> None:
-    """Compile the template of the first page, for a report that is rendered later."""
-    _environment(shortened).get_template("page.html")
-
-
 def _markdown(text: str) -> Markup:
     return Markup(plain(text))
 

@@ -87,6 +87,10 @@ class Commands(typer.core.TyperGroup):
         """Run a command; turn user errors, and exceptions of foreign operators, into one line."""
         try:
             return super().invoke(ctx)
+        except KeyboardInterrupt:
+            from .terminal import fail
+
+            fail("interrupted", 130)
         except Exception as error:
             from ...reference import OPERATORS
             from ...reference.errors import UserError
@@ -145,8 +149,6 @@ def main() -> None:
         place = error.ctx.command_path if error.ctx is not None else "onnxspec"
         warn(f"{place}: {error.format_message().rstrip('.')}. See {place} --help.", "red")
         code = error.exit_code
-    except typer.Abort:
-        code = 130
     except OSError as error:
         from .terminal import drop, warn, why
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import shlex
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -26,10 +25,9 @@ from ..certifying.records import AttestationRecord, MeasuredRecord, StatementRec
 from ..certifying.replay import RUN_FOLDER, Replay, replay
 from ..certifying.signing import public_key_in, signer_in
 from ..certifying.verifying import Verification, verify
-from ..certifying.waivers import LONGEST
 from ..judging.judgement import Verdict
 from ..running.merge import merge
-from .command import CORES
+from .command import CORES, require_writable
 from .terminal import fail, say, warn, why
 
 
@@ -38,9 +36,9 @@ def certify(
         list[Path],
         typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run --nonce' has written: a run, or its shards."),
     ],
-    product: Annotated[str, typer.Option("--product", metavar="NAME", help="Certified product; required.")] = "",
-    vendor: Annotated[str, typer.Option("--vendor", metavar="NAME", help="Vendor of the product; required.")] = "",
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Package to write; required.")] = None,
+    product: Annotated[str, typer.Option("--product", metavar="NAME", help="Certified product.")],
+    vendor: Annotated[str, typer.Option("--vendor", metavar="NAME", help="Vendor of the product.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Package to write.")],
     waivers: Annotated[
         Path | None, typer.Option("--waivers", metavar="FILE", help="Failures that somebody answers for, as TOML.")
     ] = None,
@@ -58,22 +56,22 @@ def certify(
     Exit code 0: something is certified; 1: nothing is, and the package says why; 2: bad arguments, or a run that
     cannot be packed.
     """
-    if not product or not vendor or out is None:
-        fail("--product, --vendor and --out are required: what is certified, by whom, and where the package goes")
-    if out.exists() and not out.is_dir():
-        fail(f"{out} is there already: give another name")
-    if out.is_dir() or not out.absolute().parent.is_dir():
-        fail(f"cannot write {out}: {'it is a folder' if out.is_dir() else 'there is no such folder'}")
+    require_writable(out)
     pages = out.with_name(f"{out.stem}-pages")
-    if pages.exists():
-        fail(f"{pages} is there already: its pages go there; give another name")
+    for path in (out, pages):
+        if path.exists():
+            fail(f"{path} is there already: give another name")
     try:
         signer = signer_in(key) if key is not None else None
         answering = signer.public.fingerprint if signer is not None else ""
-        claim = Claim(product, vendor, datetime.date.today(), _waivers(waivers), answering)
+        waived = waivers.read_bytes() if waivers is not None else b""
+        claim = Claim(product, vendor, datetime.date.today(), waived, answering)
         claim.checked()
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
-            again = replay(_one_run(runs, Path(temporary) / "merged"), target, CORES)
+            folder = runs[0]
+            if len(runs) > 1:
+                merge(runs, folder := Path(temporary) / "merged")
+            again = replay(folder, target, CORES)
             _require_borne_out(again)
             files = files_of(again, claim)
             if signer is not None:
@@ -90,23 +88,6 @@ def certify(
     asked = ["--nonce", statement.challenge.nonce] if statement.challenge.nonce else []
     say(f"verify:  {shlex.join(['onnxspec', 'verify', str(out), *asked])}")
     raise typer.Exit(int(not any(row.status == "certified" for row in statement.rows)))
-
-
-def _waivers(path: Path | None) -> bytes:
-    if path is None:
-        return b""
-    try:
-        with path.open("rb") as file:
-            return file.read(LONGEST + 1)
-    except OSError as error:
-        fail(f"--waivers {path}: cannot be read: {error.strerror or error}")
-
-
-def _one_run(runs: Sequence[Path], merged: Path) -> Path:
-    """Return the folder of a run, or of its merged shards."""
-    if len(runs) > 1:
-        merge(runs, merged)
-    return runs[0] if len(runs) == 1 else merged
 
 
 def _require_borne_out(again: Replay) -> None:

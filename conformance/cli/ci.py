@@ -30,14 +30,6 @@ class Output:
     quiet: bool = False
 
     @property
-    def unwritable(self) -> str:
-        """The reason why the file cannot be written; empty if it can."""
-        path = self.junit
-        if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            return f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no such folder'}"
-        return ""
-
-    @property
     def silent(self) -> bool:
         """Whether progress is hidden."""
         return self.json or self.quiet

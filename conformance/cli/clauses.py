@@ -15,8 +15,7 @@ from rich.text import Text
 
 from ...reference import Clause, clauses_of, document_saying, operator_names, versions_of
 from ...reference.documents.clauses import STATUSES
-from ...reference.documents.operators import operator_called
-from ..probes.selection import UnknownName
+from ..probes.selection import UnknownName, operator_version_called
 from .terminal import console_on, put, warn
 
 _INDENT = 4
@@ -53,21 +52,16 @@ def clauses(
 
 def _chosen(text: str | None) -> list[tuple[str, int | None]]:
     """Return operators, each with a version or None for all. Raise UnknownName."""
+    names: dict[str, tuple[str, int | None]] = {op: (op, None) for op in operator_names()}
     if text is None:
-        return [(op, None) for op in operator_names()]
-    domain, _, last = text.rpartition("::")
-    op_type, dash, number = last.partition("-")
-    called = operator_called(f"{domain}::{op_type}")
-    if domain and called in operator_names():
-        text = f"{called}{dash}{number}"
-    for op in operator_names():
-        if text.upper() == op.upper():
-            return [(op, None)]
-        for version in versions_of(op):
-            if text.upper() == f"{op}-{version}".upper():
-                return [(op, version)]
-    every = operator_names()
-    raise UnknownName("operator", text, [*every, *(f"{op}-{version}" for op in every for version in versions_of(op))])
+        return list(names.values())
+    names |= {f"{op}-{version}": (op, version) for op in operator_names() for version in versions_of(op)}
+    op, number = operator_version_called(text)
+    called = f"{op}-{number}" if number else op
+    found = next((name for name in names if name.upper() == called.upper()), None)
+    if found is None:
+        raise UnknownName("operator", text, list(names))
+    return [names[found]]
 
 
 def _plain(clause: Clause) -> dict[str, Any]:

@@ -80,11 +80,12 @@ TargetsFile = Annotated[
 ]
 
 
-def place_given(out: Path | None, what: str) -> Path:
-    """Return the path of ``--out``. End the command if it is missing."""
-    if out is None:
-        fail(f"--out is missing: which {what} to go to?")
-    return out
+def require_writable(path: Path) -> None:
+    """End the command if a file cannot be written there."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        fail(f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no such folder'}")
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        fail(f"cannot write {path}: no permission")
 
 
 def folder_named(text: str) -> Path:

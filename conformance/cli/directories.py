@@ -18,7 +18,7 @@ from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, all_listed, select_probes, selection_of
 from ..results.environment import version_of
 from ..text import plural
-from .command import CaseIds, Ops, ProfileName, Types, place_given
+from .command import CaseIds, Ops, ProfileName, Types
 from .terminal import fail, put, say, warn, why
 
 _REASONS = 6
@@ -29,7 +29,7 @@ _FLOAT = ("core", "full")
 
 
 def generate_cases(
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="DIR", help="New or empty folder.")] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="New or empty folder.")],
     profile: ProfileName = "core",
     op: Ops = None,
     type: Types = None,
@@ -44,7 +44,6 @@ def generate_cases(
     all lie within that runner's tolerance, and on which the document leaves nothing open; the manifest says why others
     are left out.
     """
-    folder = place_given(out, "folder are the cases")
     try:
         chosen = selection_of(profile, op, None, type, case)
         specs = _specs_of(all_listed(select_probes(chosen, operator_names(""))))
@@ -53,15 +52,15 @@ def generate_cases(
         versions = sorted({(spec.op, spec.version) for spec in specs})
         command = _command(chosen, everything)
         origin = Origin(command, version_of("onnxspec") or "", chosen.profile, digests_for(chosen.profile, versions))
-        manifest = generate(folder, specs, origin, everything=everything)
+        manifest = generate(out, specs, origin, everything=everything)
     except OSError as error:
         fail(why(error))
     written, left_out = len(manifest["cases"]), len(manifest["left_out"])
-    say(f"{plural(written)} in {folder}")
+    say(f"{plural(written)} in {out}")
     if left_out:
         # Cases that --all leaves out as well have no right outputs that could be written.
         more = "" if everything else "; --all also writes those that have outputs to expect"
-        say(f"{plural(left_out)} left out, for the reasons in {folder / MANIFEST}{more}")
+        say(f"{plural(left_out)} left out, for the reasons in {out / MANIFEST}{more}")
         reasons = Counter(entry["reason"] for entry in manifest["left_out"])
         for reason, count in reasons.most_common(_REASONS):
             say(f"{count:>6}  {reason}")

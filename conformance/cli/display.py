@@ -6,7 +6,7 @@ Foreign text (names, messages of runtimes) is never read as markup, and passes :
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
@@ -31,7 +31,6 @@ _MARGIN = 15
 _PAUSE = 10.0  # seconds without a line, at least
 _NAMED = 200  # characters of a name or a version
 _LEGIBLE = 30  # characters of a message below which it says nothing
-_BEGINNING, _END = 30, 90  # characters of a message that stands for what is refused
 
 
 def _coloured(verdict: Verdict, count: int) -> Text:
@@ -151,34 +150,34 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
             _entry(console, Text("failed", "bold red"), [Text(could_not_start(target.target, target.unavailable))])
         if any(result.verdict is not Verdict.UNAVAILABLE for result in target.results):
             _show(target, summary_on(target, run), console, only_new=only_new)
-        for entry in target.stale:
-            text = f"no longer fails, though it is expected to: {entry.reason}"
-            _entry(console, Text("stale", "yellow"), [Text(text)])
-        for verdict in (Verdict.NOT_RUN, Verdict.NOT_JUDGED):
-            left_out = [result for result in target.results if result.verdict is verdict]
-            if left_out:
-                text = f"{plural(len(left_out))}, e.g. {left_out[0].case}: {left_out[0].message}"
-                _entry(console, Text(verdict.value.replace("-", " "), "bold red"), [Text(text)])
-        for internal_error in target.internal_errors:
-            text = f"{internal_error}; that is the suite's fault or the operator's, and no word on the target"
-            _entry(console, Text("broke off", "bold red"), [Text(text)])
-        missing = target.missing(run.plan.require)
-        if missing:
-            text = f"does not support what is required in {plural(len(missing))}, e.g. {missing[0].case}"
-            _entry(console, Text("missing", "bold red"), [Text(text)])
-        special = target.special(run.plan.require_special)
-        if special:
-            text = f"loses special values, which are required, in {plural(len(special))}, e.g. {special[0].case}"
-            _entry(console, Text("required", "bold red"), [Text(text)], special[0].repeat)
+        for label, style, text, command in _problems(target, run.plan):
+            _entry(console, Text(label, style), [Text(text)], command)
+
+
+def _problems(target: TargetRun, plan: Plan) -> Iterator[tuple[str, str, str, str]]:
+    """Yield what is no finding, but must be seen: label, style, text, and a command."""
+    for entry in target.stale:
+        yield "stale", "yellow", f"no longer fails, though it is expected to: {entry.reason}", ""
+    for verdict in (Verdict.NOT_RUN, Verdict.NOT_JUDGED):
+        left_out = [result for result in target.results if result.verdict is verdict]
+        if left_out:
+            text = f"{plural(len(left_out))}, e.g. {left_out[0].case}: {left_out[0].message}"
+            yield verdict.value.replace("-", " "), "bold red", text, ""
+    for internal_error in target.internal_errors:
+        text = f"{internal_error}; that is the suite's fault or the operator's, and no word on the target"
+        yield "broke off", "bold red", text, ""
+    if missing := target.missing(plan.require):
+        text = f"does not support what is required in {plural(len(missing))}, e.g. {missing[0].case}"
+        yield "missing", "bold red", text, ""
+    if special := target.special(plan.require_special):
+        text = f"loses special values, which are required, in {plural(len(special))}, e.g. {special[0].case}"
+        yield "required", "bold red", text, special[0].repeat or ""
 
 
 def _is_news(target: TargetRun, run: Run) -> bool:
     """Return whether something about a target is not known already."""
-    missing = target.missing(run.plan.require)
-    missing = missing or target.special(run.plan.require_special)
-    return bool(
-        target.unavailable or target.unexpected or target.stale or missing or target.unknown or target.internal_errors
-    )
+    problems = target.unavailable, target.unexpected, target.stale, target.unknown, target.internal_errors
+    return any(problems) or bool(target.missing(run.plan.require) or target.special(run.plan.require_special))
 
 
 def _show(target: TargetRun, summary: Summary, console: Console, *, only_new: bool) -> None:
@@ -212,19 +211,12 @@ def could_not_start(target: Target, reason: str) -> str:
 
 
 def _refusal(item: Item, console: Console) -> Text:
-    """Return a refused feature and, dimmed, as much of the first refusal's message as fits. A message without a known
-    feature is cut in its middle, because many name the feature at their end."""
-    cut = console.file.isatty()
-    if not item.message:
-        words = item.text
-        if cut and len(words) > 2 * _END:
-            words = f"{words[:_BEGINNING]} ... {words[-_END:]}"
-        return Text(f"{words}{item.extent}")
+    """Return a refused feature and, dimmed, as much of the first refusal's message as fits."""
     line = Text(f"{item.text}{item.extent}")
-    room = console.width - _MARGIN - len(line) - 2
-    if not cut or room >= _LEGIBLE:
+    terminal, room = console.file.isatty(), console.width - _MARGIN - len(line) - 2
+    if item.message and (room >= _LEGIBLE or not terminal):
         message = Text(f": {item.message}", "dim")
-        if cut:
+        if terminal:
             message.truncate(room + 2, overflow="ellipsis")
         line.append(message)
     return line

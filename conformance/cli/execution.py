@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
@@ -60,7 +59,6 @@ def execute_plan(
     update
         Whether the targets' lists of known failures are updated.
     """
-    Thread(target=_load_report).start()  # while the target starts, which takes as long
     # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
     with progress_lines(silent=wanted.silent or not nodes or sys.stdout.isatty()) as progress:
         progress(f"running and judging {plural(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
@@ -170,14 +168,6 @@ def _update(finished: Run, wanted: Output) -> None:
             (warn if wanted.silent else say)(line)
     except OSError as error:
         fail(why(error))
-
-
-def _load_report() -> None:
-    """Load the report and its templates. Errors show where they are used."""
-    with contextlib.suppress(Exception):
-        from ...reports.templates import prepare
-
-        prepare()
 
 
 def _again(plan: Plan, folder: Path) -> str:

@@ -12,7 +12,7 @@ import typer
 
 from ..running.merge import merge as merge_runs
 from ..running.run import Run
-from .command import Runs, command_given, place_given
+from .command import Runs, command_given
 from .directories import options_of
 from .display import summarize
 from .terminal import console_on, fail, say, warn, why
@@ -20,9 +20,7 @@ from .terminal import console_on, fail, say, warn, why
 
 def merge(
     runs: Runs,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run; required.")
-    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run.")],
 ) -> NoReturn:
     """Put the shards of a run together.
 
@@ -32,18 +30,17 @@ def merge(
     Exit code as that of 'onnxspec run': 0: every failing result was expected; 1: one was not, or the runs together lack
     some of what they were to run; 2: the runs cannot be merged; 3: a target could not start.
     """
-    to = place_given(out, "folder is the merged run")
     try:
-        run = merge_runs(runs, to, command=command_given())
+        run = merge_runs(runs, out, command=command_given())
         from ...reports.page import write_report  # the report needs its templates only now
 
-        page = write_report([to], to / "report", warn=lambda line: warn(f"warning: {line}"))
+        page = write_report([out], out / "report", warn=lambda line: warn(f"warning: {line}"))
     except OSError as error:
         fail(why(error))
     for line in (*run.problems, *_missing(run)):
         warn(line)
     summarize(run, console_on(sys.stdout))
-    say("", f"results: {to / 'results.jsonl'}", f"report:  {page}")
+    say("", f"results: {out / 'results.jsonl'}", f"report:  {page}")
     raise typer.Exit(run.exit_code)
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.progress import track
 
 from ...cases import Spec
 from ...reference import FAULTS
 from ..probes.selection import UnknownName, select, selection_of
-from ..proof.proof import ENOUGH, FEWEST, Proof, Row, prove
-from .command import CORES, Ops, ProfileName, Types
+from ..proof.proof import ENOUGH, FEWEST, Proof, prove
+from .command import CORES, Ops, ProfileName, Types, require_writable
 from .terminal import console_on, fail, say, warn
 
 _COLUMNS = ("fault", "clause", "operator", "type", "cases", "well", "best", "by")
@@ -45,13 +43,22 @@ def prove_cases(
     selection = selection_of(profile, op, None, type)
     specs = select(selection)
     _require_faults(fault or (), specs)
+    require_writable(out)
     console = console_on(sys.stdout)
-    _require_place(out)
-    proof = _proved(console, specs, fault or None, CORES)
-    _write(proof.rows, out)
+    with contextlib.closing(prove(specs, fault or None, processes=CORES)) as steps:
+        shown = track(steps, "cases", console=console, transient=True) if console.is_terminal else steps
+        (proof,) = (step for step in shown if isinstance(step, Proof))
+    try:
+        with out.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(_COLUMNS)
+            writer.writerows(
+                (r.fault, r.clause, r.op, r.type, r.cases, r.well, f"{r.best:.6g}", r.by) for r in proof.rows
+            )
+    except OSError as error:
+        fail(f"{out}: {error.strerror or error}")
     # Of a part of the cases or the faults it is not said what they leave out.
-    whole = not (fault or selection.versions or type)
-    complaints = _complaints(proof, whole=whole)
+    complaints = list(_complaints(proof, whole=not (fault or selection.versions or type)))
     for line in complaints:
         warn(line, "red")
     caught = {row.fault for row in proof.rows} - {row.fault for row in proof.surviving}
@@ -61,65 +68,28 @@ def prove_cases(
 
 
 def _require_faults(ids: Sequence[str], specs: Sequence[Spec]) -> None:
-    """End the command for an unknown fault, and for one that no chosen case can show."""
+    """End the command for a fault that no chosen case can show. Raise UnknownName."""
     for id in ids:
         if id not in FAULTS:
-            fail(str(UnknownName("fault", id, [*FAULTS])))
-    for id in ids:
-        one = FAULTS[id]
-        if not any(one.applies(s.op, s.version, s.type) for s in specs if s.illegal or not one.accepts):
-            forbidden = " that takes forbidden models" if one.accepts else ""
-            extent = f"a fault in {', '.join(one.operators)}{forbidden} of {', '.join(one.types)}"
+            raise UnknownName("fault", id, [*FAULTS])
+        fault = FAULTS[id]
+        if not any(fault.applies(s.op, s.version, s.type) for s in specs if s.illegal or not fault.accepts):
+            forbidden = " that takes forbidden models" if fault.accepts else ""
+            extent = f"a fault in {', '.join(fault.operators)}{forbidden} of {', '.join(fault.types)}"
             fail(f"none of the chosen cases can show {id}, {extent}: choose others, or leave it out")
 
 
-def _proved(console: Console, specs: Sequence[Spec], faults: Sequence[str] | None, processes: int) -> Proof:
-    """Return the finished proof. End the command if it is interrupted."""
-    try:
-        with contextlib.closing(prove(specs, faults, processes=processes)) as steps:
-            shown = track(steps, "cases", console=console, transient=True) if console.is_terminal else steps
-            (proof,) = (step for step in shown if isinstance(step, Proof))
-            return proof
-    except KeyboardInterrupt:
-        fail("interrupted", 130)
-
-
-def _require_place(path: Path) -> None:
-    """End the command if the table could not be written, before the proof takes minutes."""
-    if path.is_dir():
-        fail(f"--out {path} is a folder: name a file for the table")
-    if not path.parent.is_dir():
-        fail(f"--out {path}: there is no folder {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        fail(f"--out {path}: no permission to write there")
-
-
-def _complaints(proof: Proof, *, whole: bool) -> list[str]:
-    """Return a line for each requirement that does not hold."""
-    complaints = [
-        f"{row.fault} survives in {row.op} {row.type}: {row.well} cases catch it with {ENOUGH:g} or more"
-        for row in proof.surviving
-    ]
-    complaints += [f"conforming variant {a.style} is accused by {a.case}: {a.message}" for a in proof.false_positives]
-    complaints += [
-        f"broke off, by the suite's fault or the operator's: {internal_error}"
-        for internal_error in proof.internal_errors
-    ]
+def _complaints(proof: Proof, *, whole: bool) -> Iterator[str]:
+    """Yield a line for each requirement that does not hold."""
+    for row in proof.surviving:
+        yield f"{row.fault} survives in {row.op} {row.type}: {row.well} cases catch it with {ENOUGH:g} or more"
+    for a in proof.false_positives:
+        yield f"conforming variant {a.style} is accused by {a.case}: {a.message}"
+    for internal_error in proof.internal_errors:
+        yield f"broke off, by the suite's fault or the operator's: {internal_error}"
     if whole:
-        complaints += [f"no fault breaks {clause.id}" for clause in proof.without_fault]
-        complaints += [f"no case exercises {clause.id}" for clause in proof.without_case]
-    return complaints
-
-
-def _write(rows: Sequence[Row], path: Path) -> None:
-    try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(_COLUMNS)
-            for r in rows:
-                writer.writerow((r.fault, r.clause, r.op, r.type, r.cases, r.well, f"{r.best:.6g}", r.by))
-    except OSError as error:
-        fail(f"{path}: {error.strerror or error}")
+        yield from (f"no fault breaks {clause.id}" for clause in proof.without_fault)
+        yield from (f"no case exercises {clause.id}" for clause in proof.without_case)
 
 
 assert FEWEST == 2, "the command's help says two"

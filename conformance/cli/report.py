@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ..text import plural
-from .command import Runs, command_given, place_given
+from .command import Runs, command_given
 from .terminal import fail, put, say, warn, why
 
 
@@ -45,7 +45,8 @@ def report(
     if issue is not None:
         _write_issue(runs, issue, out)
         return
-    out = place_given(out, "folder is the report")
+    if out is None:
+        fail("--out is missing: give the folder for the report")
     if out.exists() and not out.is_dir():
         fail(f"{out} is no folder")
     try:
@@ -95,9 +96,8 @@ def _write_issue(runs: Sequence[Path], named: str, out: Path | None) -> None:
 def site(
     runs: Runs,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder for the site; an earlier one is replaced."),
-    ] = None,
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the site; an earlier one is replaced.")
+    ],
 ) -> None:
     """Write a static site: which runtime computes what rightly, and since which release.
 
@@ -110,7 +110,6 @@ def site(
     from ...reports.run import read_runs
     from ...reports.site.writing import write_site
 
-    out = place_given(out, "folder is the site")
     readable, problems = read_runs(runs)
     if not readable:
         fail(" ".join(problems) or "no run could be read, so there is nothing to show")

@@ -30,6 +30,7 @@ from .command import (
     Types,
     command_given,
     folder_named,
+    require_writable,
     targets_of,
 )
 from .execution import execute_plan, fresh_run
@@ -108,8 +109,8 @@ def run(
     Exit code 0: every failing result was expected; 1: one was not; 2: bad arguments; 3: a target could not start.
     """
     output = Output(junit, json, quiet)
-    if output.unwritable:
-        fail(output.unwritable)
+    if junit is not None:
+        require_writable(junit)
     if resume and out is None:
         fail("--resume needs --out: which run is to go on?")
     if None not in (model, same_model):

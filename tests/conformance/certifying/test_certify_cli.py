@@ -64,13 +64,13 @@ def test_shards_are_packed_together_and_a_small_profile_is_a_trial(inside: Insid
 
 def test_what_cannot_be_packed_is_said_in_a_line(inside: Inside, tmp_path: Path, certified_run: Path) -> None:
     for options, reason in (
-        (["certify", certified_run, "--out", "p.zip"], "required"),
+        (["certify", certified_run, "--out", "p.zip"], "--product"),
         (["certify", *WHO, "--out", "p.zip"], "RUN"),
         (["certify", "nowhere", *WHO, "--out", "p.zip"], "no such directory"),
         (["certify", certified_run, *WHO, "--out", "no/p.zip"], "no such folder"),
         (["certify", certified_run, "--target", "tract", *WHO, "--out", "p.zip"], "has no target"),
         (["certify", certified_run, "--product", "a\nb", "--vendor", "c", "--out", "p.zip"], "printable"),
-        (["certify", certified_run, "--waivers", "no.toml", *WHO, "--out", "p.zip"], "cannot be read"),
+        (["certify", certified_run, "--waivers", "no.toml", *WHO, "--out", "p.zip"], "No such file"),
         (["verify", "nowhere.zip"], "No such file"),
     ):
         done = inside(*options)

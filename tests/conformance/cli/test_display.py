@@ -93,15 +93,6 @@ def test_refusals_with_nothing_in_common_are_named_by_their_message() -> None:
     assert all(len(line) <= 60 for line in narrow)
 
 
-def test_words_that_stand_for_a_refusal_are_cut_in_their_middle() -> None:
-    no = Judgement(Verdict.UNSUPPORTED, "load", message=f"Fail: {'somewhere ' * 20}no such function as affine")
-    judged = [(s, no if int(s.digest, 16) % 3 == 0 else PASS, None, ()) for s in SPECS]
-    shown = lines(judged, Terminal())
-    refusal = " ".join(" ".join(shown[-shown[::-1].index("  It does not support:") :]).split())
-    assert refusal.startswith("unsupported Fail: somewhere somewhere some ... ")
-    assert "no such function as affine (" in refusal
-
-
 def test_a_narrow_terminal_cuts_the_counts_and_neither_progress_nor_time() -> None:
     stream = Terminal()
     target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[:100]))
