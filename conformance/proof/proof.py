@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections import defaultdict
 from collections.abc import Generator, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -144,22 +144,23 @@ def prove(
     named = None if faults is None else tuple(faults)
     conforming_styles = None if styles is None else tuple(styles)
     pieces = [specs[k : k + _PIECE] for k in range(0, len(specs), _PIECE)]
-    kills: list[Kill] = []
-    false_positives: list[FalsePositive] = []
-    drifts: list[Drift] = []
-    internal_errors: list[str] = []
-    work = partial(_try, faults=named, styles=conforming_styles)
+    shown: list[_Shown] = []
     done = 0
-    with contextlib.closing(spread(work, pieces, processes)) as results:
-        for piece, tried in zip(pieces, results, strict=True):
-            kills += tried.kills
-            false_positives += tried.false_positives
-            drifts += tried.drifts
-            internal_errors += tried.internal_errors
+    with contextlib.closing(
+        spread(partial(_try, faults=named, styles=conforming_styles), pieces, processes)
+    ) as results:
+        for piece, of_piece in zip(pieces, results, strict=True):
+            shown += of_piece
             done += len(piece)
             yield done
-    proof = _proof(list(filter(_tells, specs)), named, [*kills, *_biased(drifts)], false_positives)
-    yield replace(proof, internal_errors=tuple(dict.fromkeys(internal_errors)))
+    kills = [one for one in shown if isinstance(one, Kill)]
+    kills += _biased(one for one in shown if isinstance(one, Drift))
+    proof = _proof(list(filter(_tells, specs)), named, kills)
+    yield replace(
+        proof,
+        false_positives=tuple(one for one in shown if isinstance(one, FalsePositive)),
+        internal_errors=tuple(dict.fromkeys(one for one in shown if isinstance(one, str))),
+    )
 
 
 def _tells(spec: Spec) -> bool:
@@ -171,40 +172,35 @@ def _tells(spec: Spec) -> bool:
     return True
 
 
-@dataclass
-class _Shown:
-    """Results of some cases against faults and conforming variants."""
-
-    kills: list[Kill] = field(default_factory=list)
-    false_positives: list[FalsePositive] = field(default_factory=list)
-    drifts: list[Drift] = field(default_factory=list)
-    internal_errors: list[str] = field(default_factory=list)
+_Shown = Kill | Drift | FalsePositive | str
+"""Result of a case against a fault or a conforming variant; a text is an internal error."""
 
 
-def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[str] | None) -> _Shown:
-    results = _Shown()
+def _try(specs: Sequence[Spec], faults: Sequence[str] | None, styles: Sequence[str] | None) -> list[_Shown]:
+    shown: list[_Shown] = []
     for spec in specs:
         try:
-            _try_one(spec, faults, styles, results)
+            shown += list(_try_one(spec, faults, styles))
         except Exception as error:  # any exception is a bug of onnxspec or the operator, and fails only this case
-            results.internal_errors.append(f"case {spec.id}: {format_internal_error(error)}")
-    return results
+            shown.append(f"case {spec.id}: {format_internal_error(error)}")
+    return shown
 
 
-def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | None, shown: _Shown) -> None:
+def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | None) -> Iterator[_Shown]:
     case = build_case(spec)
     trials = case.trials
     stages = [Stage(trial) for trial in trials]
     right = [_content(stage.outcome()) for stage in stages]
     tried = []
     for fault in faults_of(spec.op, spec.version):
-        selected = _at_home(fault, spec) if faults is None else fault.id in faults
+        # Rounding to levels may hide a fault of numbers.
+        selected = (fault.layer == "levels") == _quantized(spec) if faults is None else fault.id in faults
         if not selected or not _can_show(fault, spec, case.trial):
             continue
         try:
             outcomes = [stage.outcome(fault) for stage in stages]
         except Exception as error:  # it fails only this fault in this case
-            shown.internal_errors.append(f"fault {fault.id} in {spec.id}: {format_internal_error(error)}")
+            yield f"fault {fault.id} in {spec.id}: {format_internal_error(error)}"
             continue
         # Judge only outputs that differ from those of a right implementation; most faults do not show in most cases.
         if [_content(outcome) for outcome in outcomes] != right:
@@ -212,12 +208,10 @@ def _try_one(spec: Spec, faults: Sequence[str] | None, styles: Sequence[str] | N
     judgements = _judged(trials, [outcomes for _, outcomes in tried], "standard")
     for (fault, _), judgement in zip(tried, judgements, strict=True):
         if fault.kind == "bias":
-            shown.drifts.append(Drift(fault.id, spec, judgement))
-            continue
-        caught = judgement.verdict in FAILING or "unconventional" in judgement.flags
-        if caught:
-            shown.kills.append(Kill(fault.id, spec.id, spec.op, spec.type, _margin(judgement, fault)))
-    shown.false_positives += _accused(case, spec.id, styles)
+            yield Drift(fault.id, spec, judgement)
+        elif judgement.verdict in FAILING or "unconventional" in judgement.flags:
+            yield Kill(fault.id, spec.id, spec.op, spec.type, _margin(judgement, fault))
+    yield from _accused(case, spec.id, styles)
 
 
 def _accused(case: Case, id: str, styles: Sequence[str] | None) -> Iterator[FalsePositive]:
@@ -282,11 +276,6 @@ def _quantized(spec: Spec) -> bool:
     return "quantized" in features_of(spec)
 
 
-def _at_home(fault: Fault, spec: Spec) -> bool:
-    """Return whether a fault suits a case: rounding to levels may hide a fault of numbers."""
-    return (fault.layer == "levels") == _quantized(spec)
-
-
 def _content(outcome: Outcome) -> Hashable:
     """Return all outputs of an outcome, bit for bit."""
     outputs = tuple(tuple(tuple(map(_bits, arrays)) for arrays in lists) for lists in outcome.outputs)
@@ -323,9 +312,7 @@ def _margin(judgement: Judgement, fault: Fault) -> float:
     return ENOUGH * judgement.worst / _FINE if fault.kind == "small" else judgement.worst / 2
 
 
-def _proof(
-    specs: Sequence[Spec], faults: Sequence[str] | None, kills: list[Kill], false_positives: list[FalsePositive]
-) -> Proof:
+def _proof(specs: Sequence[Spec], faults: Sequence[str] | None, kills: list[Kill]) -> Proof:
     chosen = tuple(FAULTS) if faults is None else faults
     by_row: dict[tuple[str, str, str], list[Kill]] = defaultdict(list)
     for kill in kills:
@@ -349,12 +336,8 @@ def _proof(
     exercised = {clause.id for spec in specs for clause in clauses_exercised(spec)}
     clauses = [c for op in order if op in ops for c in clauses_of(op)]
     breakable = [c for c in clauses if c.may_fail or c.status == "convention"]
-    return Proof(
-        tuple(rows),
-        tuple(false_positives),
-        tuple(c for c in breakable if c.id not in broken),
-        tuple(c for c in clauses if c.id not in exercised),
-    )
+    without_fault = tuple(c for c in breakable if c.id not in broken)
+    return Proof(tuple(rows), (), without_fault, tuple(c for c in clauses if c.id not in exercised))
 
 
 def _present(specs: Sequence[Spec], order: Sequence[str], *, quantized: bool) -> list[tuple[str, int, str]]:

@@ -127,7 +127,7 @@ class Scan:
 
     def predicted(self, faults: Sequence[Fault], sessions: tuple[Sessions, Sessions]) -> Prediction:
         """Return the outputs of a target with faults, with radii."""
-        known = {"observed": self.observed, "fed": self.run.fed, "attributes": self.node.attributes}
+        known: dict[str, Any] = {"observed": self.observed, "fed": self.run.fed, "attributes": self.node.attributes}
         if not any(map(rough_bounds, faults)):
             first, second = (self.run.memory(kept) for kept in sessions)
             return predicted(self.computation, faults, self._bounded, (first, second), **known)

@@ -269,7 +269,7 @@ def fault(
             _enter(Fault(id, clause, words, made(change), **fields), place, FAULTS if proved else VARIANTS)
         return change
 
-    return register if change is None else register(change)  # type: ignore[return-value]
+    return register if change is None else register(change)
 
 
 def fault_of_run(id: str, clause: str, words: str, wrong: Wrong | None = None, **fields: Any) -> Callable[[F], F]:

@@ -105,7 +105,7 @@ def _mixed(c: Computation, altered: Computation, name: str, axis: int, chosen: A
         return None
     shape = [1] * own.ndim
     shape[axis] = -1
-    return np.where(np.tile(chosen, own.shape[axis] // len(chosen)).reshape(shape), other, own)
+    return np.asarray(np.where(np.tile(chosen, own.shape[axis] // len(chosen)).reshape(shape), other, own))
 
 
 def _other_functions(c: Computation, altered: Computation) -> bool:

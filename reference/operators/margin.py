@@ -51,8 +51,8 @@ def kill_margin(chosen: Fault, node: Node, runs: Sequence[tuple[Arrays, Arrays]]
         if best <= 0.5 or best < enough:
             break
         worst = 0.0
-        for inputs, got in zip(feeds, outputs, strict=True):
-            worst = max(worst, _error_ratio(node, inputs, got, interpretations) / 2)
+        for inputs, returned in zip(feeds, outputs, strict=True):
+            worst = max(worst, _error_ratio(node, inputs, returned, interpretations) / 2)
             if worst >= best:
                 break
         best = min(best, worst)

@@ -62,7 +62,7 @@ def attention_family(
     def numbered(c: Described, number: int) -> Described:
         return changed(c, partial(lambda node, number: change(node, number), number=number))
 
-    fields = {"operators": ("LinearAttention",), "types": TYPES}
+    fields: Any = {"operators": ("LinearAttention",), "types": TYPES}
     fault(f"linearattention.{id}", clause, words, numbered, numbers=numbers, **fields)
 
 
