@@ -75,6 +75,17 @@ def with_equations(c: Computation, equations: Equations) -> Computation:
     return configured(c, cell=replace(c.configuration.cell, equations=equations, read=None))
 
 
+def with_hidden_state(c: Computation, change: Callable[[Parameters, Number], Number]) -> Computation:
+    """Return the computation whose steps give change(parameters, Ht) for Ht."""
+    cell = c.configuration.cell
+
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        hidden, *rest = cell.equations(p, XW, HR, H, *inner)
+        return (change(p, hidden), *rest)
+
+    return with_equations(c, equations)
+
+
 def with_recurrent_state(c: Computation, change: Callable[[Number], Number]) -> Computation:
     """Return the computation in which Ht-1 is changed only as a factor of R."""
     cell = c.configuration.cell

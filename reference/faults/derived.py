@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.clauses import base_of, clauses_of
-from ..documents.operators import Document, OperatorVersion, operator_names, operator_version, versions_of
+from ..documents.operators import (
+    Document,
+    OperatorVersion,
+    document_of,
+    operator_names,
+    operator_version,
+    versions_of,
+)
 from .fault import FAULTS, Compute, Outputs, Wrong, fault, fault_of_run
 
 Array = NDArray[Any]
@@ -46,26 +53,16 @@ def await_derived(document: Document) -> None:
 
 
 def _derive(document: Document) -> None:
-    if document.key not in {d for name in operator_names() for d in [_key(name)]}:
+    if document not in map(document_of, operator_names()):
         return  # the operator was unregistered
     for function in (_of_inputs, _of_outputs, _of_attributes, _of_models):
         function(document)
 
 
-def _key(name: str) -> tuple[str, str]:
-    version = operator_version(name, versions_of(name)[-1])
-    return version.domain, version.op_type
-
-
 @cache
 def _topics(op: str) -> frozenset[str]:
-    prefix = operator_prefix(op)
+    prefix = document_of(op).prefix
     return frozenset(clause.id.removeprefix(f"{prefix}.") for clause in clauses_of(op))
-
-
-def operator_prefix(op: str) -> str:
-    """Return the prefix of the ids of an operator's clauses."""
-    return op.lower().replace("::", ".")
 
 
 def topic_of_name(op: str, name: str, otherwise: str) -> str:

@@ -19,6 +19,7 @@ from ..alterations import (
     revalued,
     with_equations,
     with_functions,
+    with_hidden_state,
     with_inputs,
     with_steps,
 )
@@ -76,15 +77,8 @@ fault("clip.gates-only", "clip", "Bounds the gates' arguments, but not that of g
 
 @fault("clip.on-hidden", "clip", "Bounds the hidden state that is carried on instead of the arguments of activations.")
 def clip_on_hidden(c: Computation) -> Computation:
-    threshold, cell = _threshold(c), c.configuration.cell
-    if threshold is None:
-        return c
-
-    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-        hidden, *rest = cell.equations(p, XW, HR, H, *inner)
-        return (bounded(p, hidden, threshold), *rest)
-
-    return _unclipped(with_equations(c, equations))
+    threshold = _threshold(c)
+    return c if threshold is None else _unclipped(with_hidden_state(c, lambda p, h: bounded(p, h, threshold)))
 
 
 @fault("clip.on-input", "clip", "Bounds X instead of the arguments of activations.")

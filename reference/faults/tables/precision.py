@@ -9,10 +9,9 @@ import numpy as np
 from ...kernels.kernel import Kernel, rounded
 from ...kernels.style import Style
 from ...numbers.formats import FORMATS, Format
-from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import run
-from ..alterations import rounded_state, with_equations, with_recurrent_state, with_steps, with_tensors
+from ..alterations import rounded_state, with_hidden_state, with_recurrent_state, with_steps, with_tensors
 from ..fault import ALL_BUT_BFLOAT16, WIDE, Array, Compute, Outputs, fault, fault_of_run
 from .function import with_function
 
@@ -169,13 +168,6 @@ def one_unit_low(compute: Compute, c: Computation) -> Outputs:
     return outputs
 
 
-@fault("drift.state-shrinks", "equations",
-    "The state is 3 units too small after every step, too little to show in any one of them.", kind="bias")
-def state_shrinks(c: Computation) -> Computation:
-    share, cell = 1 - 3 * c.configuration.format.unit, c.configuration.cell
-
-    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-        hidden, *rest = cell.equations(p, XW, HR, H, *inner)
-        return (hidden * share, *rest)
-
-    return with_equations(c, equations)
+fault("drift.state-shrinks", "equations",
+    "The state is 3 units too small after every step, too little to show in any one of them.",
+    lambda c: with_hidden_state(c, lambda p, h: h * (1 - 3 * c.configuration.format.unit)), kind="bias")

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
-from ..alterations import with_equations, with_inputs, with_lengths, with_states, with_steps, with_tensors
+from ..alterations import with_hidden_state, with_inputs, with_lengths, with_states, with_steps, with_tensors
 from ..fault import ALL_BUT_BFLOAT16, Array, fault
 
 # Rows: id, clause, words, then the change, and fields of Fault.
@@ -61,17 +60,9 @@ fault("sizes.last-state-lost", "equations", "Leaves the last unit's state out of
 
 @fault("sizes.last-unit-odd", "equations", "Leaves the last unit out where hidden_size is odd: it stays zero.")
 def last_unit_odd(c: Computation) -> Computation:
-    H, cell = c.configuration.H, c.configuration.cell
-    if not H % 2 or H == 1:
-        return c
-    there = np.ones(H)
-    there[-1] = 0.0
-
-    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-        hidden, *rest = cell.equations(p, XW, HR, H, *inner)
-        return (hidden * p.arithmetic.exact(there), *rest)
-
-    return with_equations(c, equations)
+    H = c.configuration.H
+    there = np.arange(H) < H - H % 2
+    return with_hidden_state(c, lambda p, h: h * p.arithmetic.exact(there * 1.0)) if H > 1 and H % 2 else c
 
 
 def _with_row_states(c: Computation, source: Callable[[Array], Array]) -> Computation:

@@ -61,37 +61,22 @@ def gates(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number, Number]:
     return (*input_and_forget(p, S, C), p.g(S.c))
 
 
-def _with_cell(c: Computation, cell: Cell) -> Computation:
-    """Return the computation with another equation of Ct."""
+def _output(p: Parameters, S: Gates, before: Number, C: Number) -> Number:
+    return output(p, S, C)
+
+
+def _changed(
+    c: Computation,
+    cell: Cell = lambda p, i, f, new, C: f * C + i * new,
+    hidden: Hidden = _output,
+    carried: Callable[[Parameters, Number], Number] = lambda p, C: C,
+) -> Computation:
+    """Return the computation with another equation of Ct, of Ht, or of the Ct that is passed to the next step."""
 
     def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
         S = XW + HR
-        C = cell(p, *gates(p, S, C), C)
-        return output(p, S, C), C
-
-    return _stepped(c, step)
-
-
-def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
-    """Return the computation with another equation of Ht."""
-
-    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
-        S = XW + HR
-        i, f, new = gates(p, S, C)
-        before, C = C, f * C + i * new
-        return hidden(p, S, before, C), C
-
-    return _stepped(c, step)
-
-
-def _carrying(c: Computation, change: Callable[[Parameters, Number], Number]) -> Computation:
-    """Return the computation that passes a changed Ct to the next step; Ht is computed from the correct one."""
-
-    def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
-        S = XW + HR
-        i, f, new = gates(p, S, C)
-        C = f * C + i * new
-        return output(p, S, C), change(p, C)
+        before, C = C, cell(p, *gates(p, S, C), C)
+        return hidden(p, S, before, C), carried(p, C)
 
     return _stepped(c, step)
 
@@ -99,8 +84,8 @@ def _carrying(c: Computation, change: Callable[[Parameters, Number], Number]) ->
 lstm = partial(fault, operators=LSTM)
 lstm_run = partial(fault_of_run, operators=LSTM)
 step = partial(fault, made=by_equations(_stepped), operators=LSTM)
-cell = partial(fault, made=by_equations(_with_cell), operators=LSTM)
-hidden = partial(fault, made=by_equations(_with_hidden), operators=LSTM)
+cell = partial(fault, made=by_equations(lambda c, cell: _changed(c, cell=cell)), operators=LSTM)
+hidden = partial(fault, made=by_equations(lambda c, hidden: _changed(c, hidden=hidden)), operators=LSTM)
 
 
 def _output_gate(p: Parameters, S: Gates, C: Number) -> Number:
@@ -174,8 +159,8 @@ def output_peephole_after_clip(c: Computation) -> Computation:
     threshold = c.configuration.clips[0]
     if threshold is None or c.inputs.get("P") is None:
         return c
-    return _with_hidden(
-        c, lambda p, S, before, C: p.f(clipped(p, S.o, threshold) + p.P["o"] * C) * p.h(C)
+    return _changed(
+        c, hidden=lambda p, S, before, C: p.f(clipped(p, S.o, threshold) + p.P["o"] * C) * p.h(C)
     )
 
 
@@ -222,7 +207,7 @@ def clip_on_cell_state(c: Computation) -> Computation:
     threshold = c.configuration.clips[0]
     if threshold is None:
         return c
-    return _unclipped(_with_cell(c, lambda p, i, f, new, C: clipped(p, f * C + i * new, threshold)))
+    return _unclipped(_changed(c, lambda p, i, f, new, C: clipped(p, f * C + i * new, threshold)))
 
 
 lstm("lstm.clip.output-only", "clip", "Bounds the argument of h by clip, but not those of the gates and of g.",
@@ -233,7 +218,7 @@ lstm("lstm.clip.output-only", "clip", "Bounds the argument of h by clip, but not
     "Bounds the cell state that is carried on by clip, besides the arguments of activations.", proved=False)
 def clip_on_carried_cell(c: Computation) -> Computation:
     threshold = c.configuration.clips[0]
-    return c if threshold is None else _carrying(c, lambda p, C: clipped(p, C, threshold))
+    return c if threshold is None else _changed(c, carried=lambda p, C: clipped(p, C, threshold))
 
 
 @lstm("lstm.clip.before-peephole", "clip", "Bounds the sums before the peepholes are added to them.")
@@ -309,13 +294,13 @@ def cell_held_narrower(c: Computation) -> Computation:
     narrow = {"float64": "float32", "float32": "float16"}.get(c.configuration.format.name)
     if narrow is None:
         return c
-    return _with_cell(c, lambda p, i, f, new, C: rounded_state(f * C + i * new, lambda x: rounded(x, narrow)))
+    return _changed(c, lambda p, i, f, new, C: rounded_state(f * C + i * new, lambda x: rounded(x, narrow)))
 
 
 def _carrying_in(c: Computation, narrow: str) -> Computation:
     if c.configuration.format.name == narrow:
         return c
-    return _carrying(c, lambda p, C: rounded_state(C, lambda x: rounded(x, narrow)))
+    return _changed(c, carried=lambda p, C: rounded_state(C, lambda x: rounded(x, narrow)))
 
 
 fault("lstm.cell.carried-in-{}", "equations.cell",
@@ -354,4 +339,4 @@ def cell_activated(compute: Compute, c: Computation) -> Outputs:
     "The forget gate is 12 units too small at every step, too little to show in any one of them.", kind="bias")
 def forget_gate_drifts(c: Computation) -> Computation:
     share = 1 - 12 * c.configuration.format.unit
-    return _with_cell(c, lambda p, i, f, new, C: f * share * C + i * new)
+    return _changed(c, lambda p, i, f, new, C: f * share * C + i * new)

@@ -128,7 +128,7 @@ def test_clauses_without_a_fault_or_a_case_are_named() -> None:
 def test_every_clause_that_can_be_broken_has_a_fault_and_core_a_case_for_every_clause() -> None:
     """The fast half of ``onnxspec prove``; the other half runs as a separate command."""
     core = [spec for op, version in recurrent_versions() for spec in profile("core", op, version)]
-    proof = proving._proof(core, list(FAULTS), [], [])
+    proof = proving._proof(core, list(FAULTS), [])
     assert [clause.id for clause in proof.without_fault] == []
     assert [clause.id for clause in proof.without_case] == []
     assert {row.op for row in proof.rows} == set(OPERATORS)
