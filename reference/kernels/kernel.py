@@ -57,42 +57,17 @@ def _cut(x: Array, form: Format) -> Array:
     return np.asarray(np.ldexp(np.trunc(np.ldexp(fraction, form.precision)), exponent - form.precision))
 
 
-class Product(Struct, eq=False):
-    """Matrix product before its sum: x (..., K) and weights (K, G).
+class Groups(Struct, frozen=True):
+    """Sum of matrix products and other numbers; the kernel chooses the order when it needs the total.
 
-    whole, steps
-        The product that this one is a part of, and the steps of the part; None for a whole product.
-    total
-        The sums, computed on first use for all steps together.
-    blocks
-        The products with some columns of the weights, by these columns.
+    sums
+        The sum of each product.
+    terms
+        The other numbers, biases first.
     """
 
-    x: Array
-    weights: Array
-    whole: Product | None = None
-    steps: Any = None
-    total: Array | None = None
-    blocks: dict[tuple[Any, Any], Product] = {}
-
-    def of_steps(self, steps: Any) -> Product:
-        """Return the product of some steps."""
-        return Product(self.x[steps], self.weights, self, steps)
-
-    def of_block(self, block: slice) -> Product:
-        """Return the product with some columns of the weights."""
-        if self.whole is not None:
-            return self.whole.of_block(block).of_steps(self.steps)
-        key = block.start, block.stop
-        if key not in self.blocks:
-            self.blocks[key] = Product(self.x, self.weights[:, block])
-        return self.blocks[key]
-
-
-class Groups(Struct, frozen=True):
-    """Sum of separate groups; the kernel chooses the order when it needs the number."""
-
-    parts: tuple[Any, ...]
+    sums: tuple[Array, ...]
+    terms: tuple[Array, ...]
     kernel: Kernel
 
     # Makes NumPy leave `array * Groups` to this class.
@@ -100,9 +75,9 @@ class Groups(Struct, frozen=True):
 
     def __add__(self, other: Any) -> Groups:
         if isinstance(other, Groups):
-            return Groups(self.parts + other.parts, self.kernel)
+            return Groups(self.sums + other.sums, self.terms + other.terms, self.kernel)
         if isinstance(other, np.ndarray):
-            return Groups((*self.parts, other), self.kernel)
+            return Groups(self.sums, (*self.terms, other), self.kernel)
         return NotImplemented
 
     __radd__ = __add__
@@ -111,15 +86,12 @@ class Groups(Struct, frozen=True):
         return self.kernel.reset(other, self)
 
     def __getitem__(self, index: Any) -> Groups:
-        if isinstance(index, tuple):  # a gate's block: the last axis
-            block = index[-1]
-            parts = (p.of_block(block) if isinstance(p, Product) else p[..., block] for p in self.parts)
-        else:  # steps: products have them, biases do not
-            parts = (p.of_steps(index) if isinstance(p, Product) else p for p in self.parts)
-        return Groups(tuple(parts), self.kernel)
+        # A gate's block is an index of the last axis, which biases have too; steps are those of products alone.
+        terms = tuple(term[index] for term in self.terms) if isinstance(index, tuple) else self.terms
+        return Groups(tuple(part[index] for part in self.sums), terms, self.kernel)
 
     def __len__(self) -> int:
-        return len(self.parts[0].x)
+        return len(self.sums[0])
 
 
 class Kernel(Joining):
@@ -175,7 +147,11 @@ class Kernel(Joining):
         return rounded(x, self.style.operands) if self.style.operands else x
 
     def product(self, x: Array, weights: Array) -> Groups:
-        return Groups((Product(self._operand(x.astype(np.float64)), weights),), self)
+        x = self._operand(x.astype(np.float64))
+        if weights.dtype == np.float32:
+            x = x.astype(np.float32)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return Groups((self._sums(x, weights).astype(np.float64, copy=False),), (), self)
 
     def activate(self, activation: Activation, argument: Groups | Array, clip: float | None) -> Array:
         x = self.summed(argument) if isinstance(argument, Groups) else argument
@@ -206,8 +182,8 @@ class Kernel(Joining):
     def reset(self, gate: Array, groups: Groups) -> Array | Groups:
         """Return a gate times a sum, as a term of another sum."""
         if self.style.reset == "apart":
-            parts = [self.summed(Groups((part,), self)) if isinstance(part, Product) else part for part in groups.parts]
-            return Groups(tuple(self._flushed(gate * part) for part in parts), self)
+            parts = [*(self.summed(Groups((part,), (), self)) for part in groups.sums), *groups.terms]
+            return Groups((), tuple(self._flushed(gate * part) for part in parts), self)
         total = self.summed(groups)
         if self.style.reset == "fused" and self.work.name != "float64":
             return gate.astype(np.float64) * total  # rounded later, by the sum that it is added to
@@ -241,36 +217,21 @@ class Kernel(Joining):
 
     def summed(self, groups: Groups) -> Array:
         """Return the value of a sum, in the work format."""
-        products = [p for p in groups.parts if isinstance(p, Product)]
-        biases = [p.astype(np.float64) for p in groups.parts if not isinstance(p, Product)]
-        sums, sum_format = [self._flushed(self._dot(p)) for p in products], self.accumulator
+        biases = [term.astype(np.float64) for term in groups.terms]
+        sums, sum_format = [self._flushed(part) for part in groups.sums], self.accumulator
         if self.style.stores_sums:
             sum_format = self.form
             sums = [self.stored(s).astype(np.float64) for s in sums]
             both = zip(sums, biases, strict=False)
             sums = [self.stored(s + b).astype(np.float64) for s, b in both] + sums[len(biases) :]
-            biases = biases[len(products) :]
+            biases = biases[len(groups.sums) :]
         total = sums[0]
         for part in sums[1:] + biases:
             total = rounded(total + part, sum_format)
         return self._flushed(total).astype(self.work.dtype)
 
-    def _dot(self, product: Product) -> Array:
-        """Return the sums of a product, computed once."""
-        if product.total is None:
-            whole = product.whole
-            product.total = self._added(product) if whole is None else self._dot(whole)[product.steps]
-        return product.total
-
-    def _added(self, product: Product) -> Array:
-        """Return x @ weights with every rounding of the style's order."""
-        x, weights = product.x, product.weights
-        if weights.dtype == np.float32:
-            x = x.astype(np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._sums(x, weights).astype(np.float64, copy=False)
-
     def _sums(self, x: Array, weights: Array) -> Array:
+        """Return x @ weights with every rounding of the style's order."""
         acc, order, terms = self.accumulator, self.style.order, x.shape[-1]
         if order == "library" or acc.name == "float64":
             total: Array = x.astype(acc.dtype) @ weights.astype(acc.dtype)
