@@ -1,17 +1,15 @@
 """JSON from other programs into typed records, and records into JSON.
 
-msgspec reads it. RFC 8259 leaves open how deep values nest and how large numbers are, so both are bounded here, and NaN
-and infinity are refused in both directions. Python's json reads half of a surrogate pair, which
-msgspec refuses: it is legal JSON, and a runtime may print it.
+RFC 8259 leaves open how deep values nest and how large numbers are, so both are bounded here, and NaN and infinity are
+refused in both directions. Python's json reads the text, since msgspec refuses half of a surrogate pair: it is legal
+JSON, and a runtime may print it.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable
-from functools import cache
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
@@ -29,13 +27,6 @@ class MalformedJson(ValueError):
 
 def decode(text: str | bytes, kind: type[T]) -> T:
     """Return the record of type `kind` that a text holds. Raise MalformedJson."""
-    raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    if raw.count(b"[") + raw.count(b"{") <= MOST_DEPTH:  # as nearly every line
-        try:
-            record: T = _decoder(cast(Hashable, kind)).decode(raw)
-            return record
-        except (msgspec.MsgspecError, ValueError, OverflowError):
-            pass
     return typed(parse(text), kind)
 
 
@@ -83,11 +74,6 @@ def encode(value: object, *, indent: int | None = None) -> str:
     """Return a record as JSON in ASCII, on one line unless it is indented. Raise ValueError for infinity and NaN."""
     plain = msgspec.to_builtins(value)
     return json.dumps(plain, allow_nan=False, indent=indent, separators=(",", ":") if indent is None else None)
-
-
-@cache
-def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
