@@ -23,7 +23,7 @@ from ..certifying.package import (
 from ..certifying.packing import ENVIRONMENT, SUITE, Claim, files_of
 from ..certifying.records import AttestationRecord, MeasuredRecord, StatementRecord, SuiteRecord
 from ..certifying.replay import RUN_FOLDER, Replay, replay
-from ..certifying.signing import public_key_in, signer_in
+from ..certifying.signing import envelope_of, key_id, read_key
 from ..certifying.verifying import Verification, verify
 from ..judging.judgement import Verdict
 from ..running.merge import merge
@@ -62,8 +62,8 @@ def certify(
         if path.exists():
             fail(f"{path} is there already: give another name")
     try:
-        signer = signer_in(key) if key is not None else None
-        answering = signer.public.fingerprint if signer is not None else ""
+        private = read_key(key, private=True) if key is not None else None
+        answering = key_id(private.public_key()) if private is not None else ""
         waived = waivers.read_bytes() if waivers is not None else b""
         claim = Claim(product, vendor, datetime.date.today(), waived, answering)
         claim.checked()
@@ -74,8 +74,8 @@ def certify(
             again = replay(folder, target, CORES)
             _require_borne_out(again)
             files = files_of(again, claim)
-            if signer is not None:
-                files[ENVELOPE] = signer.envelope(files[STATEMENT])
+            if private is not None:
+                files[ENVELOPE] = envelope_of(files[STATEMENT], private)
             write_package(out, files)
             unpacked = read_package(out, Path(temporary) / "package")
             _write_pages(unpacked, pages)
@@ -161,7 +161,7 @@ def verify_package(
     try:
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
             unpacked = read_package(package, Path(temporary))
-            key = public_key_in(signer) if signer is not None else None
+            key = read_key(signer, private=False) if signer is not None else None
             verification = verify(unpacked, today, nonce, key, CORES)
             _tell(verification)
             if out is not None and not verification.differs:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from onnxspec.conformance.certifying.package import ENVELOPE, write_package
-from onnxspec.conformance.certifying.signing import public_key_in, signer_in
+from onnxspec.conformance.certifying.signing import envelope_of, key_id, read_key
 from onnxspec.reference.errors import UserError
 
 from ..miniatures import Finished
@@ -46,15 +46,15 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path
 
 @pytest.fixture(scope="module")
 def signed_files(certified_run: Path, keys: dict[str, tuple[Path, Path]]) -> Files:
-    signer = signer_in(keys["vendor"][0])
-    files = packed(certified_run, signer=signer.public.fingerprint)
-    return {**files, ENVELOPE: signer.envelope(files[STATEMENT])}
+    private = read_key(keys["vendor"][0], private=True)
+    files = packed(certified_run, signer=key_id(private.public_key()))
+    return {**files, ENVELOPE: envelope_of(files[STATEMENT], private)}
 
 
 def signature(files: Files, path: Path, key: Path | None) -> tuple[str, list[str]]:
     """Return (mark of the check, differences) for the signature of a package."""
     write_package(path, files)
-    check = verified(path, signer=public_key_in(key) if key is not None else None).checks["signature"]
+    check = verified(path, signer=read_key(key, private=False) if key is not None else None).checks["signature"]
     return check.mark, check.differs
 
 
@@ -136,9 +136,9 @@ def test_what_is_no_signature_of_the_vendor_is_told(
 def test_a_stranger_who_signs_a_vendors_package_signs_in_his_own_name(
     signed_files: Files, keys: dict[str, tuple[Path, Path]], tmp_path: Path
 ) -> None:
-    stranger = signer_in(keys["stranger"][0])
-    files = attested_files(signed_files, signer=stranger.public.fingerprint)
-    files[ENVELOPE] = stranger.envelope(files[STATEMENT])
+    stranger = read_key(keys["stranger"][0], private=True)
+    files = attested_files(signed_files, signer=key_id(stranger.public_key()))
+    files[ENVELOPE] = envelope_of(files[STATEMENT], stranger)
     assert signature(files, tmp_path / "p.zip", keys["stranger"][1]) == ("", [])
     assert signature(files, tmp_path / "q.zip", keys["vendor"][1])[1]
 
@@ -146,17 +146,17 @@ def test_a_stranger_who_signs_a_vendors_package_signs_in_his_own_name(
 def test_what_is_no_key_is_said_in_a_line(tmp_path: Path, keys: dict[str, tuple[Path, Path]]) -> None:
     (tmp_path / "text.pem").write_text("hello", encoding="utf-8")
     other, other_public = key_pair(tmp_path, "other", "ec")
-    for path, reader, reason in (
-        (tmp_path / "nowhere.pem", signer_in, "cannot be read"),
-        (tmp_path / "text.pem", signer_in, "holds no private key"),
-        (tmp_path / "text.pem", public_key_in, "holds no public key"),
-        (keys["vendor"][1], signer_in, "holds no private key"),
-        (keys["vendor"][0], public_key_in, "holds no public key"),
-        (other, signer_in, "no ed25519 key"),
-        (other_public, public_key_in, "no ed25519 key"),
+    for path, private, reason in (
+        (tmp_path / "nowhere.pem", True, "cannot be read"),
+        (tmp_path / "text.pem", True, "holds no private key"),
+        (tmp_path / "text.pem", False, "holds no public key"),
+        (keys["vendor"][1], True, "holds no private key"),
+        (keys["vendor"][0], False, "holds no public key"),
+        (other, True, "no ed25519 key"),
+        (other_public, False, "no ed25519 key"),
     ):
         with pytest.raises(UserError, match=reason) as error:
-            reader(path)
+            read_key(path, private=private)
         assert "\n" not in str(error.value)
 
 
@@ -166,7 +166,7 @@ def test_certify_signs_and_verify_says_whose_package_it_is(
     private, public = keys["vendor"]
     names = ["--product", "Runtime 2.1", "--vendor", "Example Ltd"]
     done = inside("certify", certified_run, *names, "--key", private, "--out", "p.zip")
-    fingerprint = public_key_in(public).fingerprint
+    fingerprint = key_id(read_key(public, private=False))
     assert f"signed with the key {fingerprint}" in done.out
     checked = inside("verify", "p.zip", "--signer", public)
     assert checked.code == 0, checked.out
