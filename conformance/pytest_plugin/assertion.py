@@ -27,7 +27,7 @@ from typing import Any, Union
 import onnx
 from numpy.typing import NDArray
 
-from ...cases import Spec, Trial, build_case, is_spec, profile
+from ...cases import Spec, Trial, is_spec, profile
 from ...cases.directories.foreign import trials_of
 from ...cases.directories.graph_reading import read_model, read_node_graph
 from ...cases.directories.reading import NotOneNode
@@ -35,7 +35,7 @@ from ...cases.portable import case_text
 from ...reference import IllegalNode, operator_names, resolve
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Judgement, Verdict, not_judged
 from ..judging.verdict import judge
-from ..probes.probe import job_of, prepared_trials
+from ..probes.probe import Probe, SpecProbe, job_of, prepared_trials
 from ..probes.selection import Selection, select_probes
 from ..results.wording import failure_text, how_to_mend
 from ..targets.target import Target
@@ -214,21 +214,20 @@ def _is_case(subject: Any) -> bool:
 
 def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None) -> tuple[Trial, ...]:
     """Return the trial of a model, and its companion if Y is not among its outputs."""
-    if _is_case(subject):
+    if is_spec(subject) or _is_case(subject):
         if inputs is not None:
             raise ValueError("a case has its own inputs")
-        name = subject if isinstance(subject, str) else os.path.join(os.curdir, str(subject))
-        (probe,) = select_probes(Selection(cases=(name,)), operator_names(""))
+        probe: Probe
+        if is_spec(subject):
+            probe = SpecProbe(subject)
+        else:
+            name = subject if isinstance(subject, str) else os.path.join(os.curdir, str(subject))
+            (probe,) = select_probes(Selection(cases=(name,)), operator_names(""))
         with _own_code("building"):
             trials = probe.prepare().trials
         if not trials:
-            raise NotOneNode(f"{name}: what it holds is no recurrent node that can be judged alone")
+            raise NotOneNode(f"{probe.id}: what it holds is no recurrent node that can be judged alone")
         return trials
-    if is_spec(subject):
-        if inputs is not None:
-            raise ValueError("a case has its own inputs")
-        with _own_code("building"):
-            return build_case(subject).trials
     model = subject if isinstance(subject, bytes) else bytes(_proto(subject).SerializeToString())
     one = read_model(model)
     if inputs is None:

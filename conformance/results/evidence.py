@@ -24,7 +24,6 @@ from ..judging.judgement import DECLINED, FAILING, Judgement, Verdict
 from ..probes.probe import Prepared, Probe, SpecProbe
 from ..probes.stream import CaseRun
 from ..targets.target import Target
-from ..workers.hangs import HangBudget
 from ..workers.process import Outcome, TargetProcess
 from ..workers.worker import one_line
 from .records import EvidenceRecord, Finding
@@ -80,19 +79,14 @@ def write_evidence(
     probes: Mapping[str, Probe],
     results: Sequence[Result],
     kept: Kept,
-    hangs: HangBudget | None = None,
-    start: Callable[..., TargetProcess] = TargetProcess,
+    process_of: Callable[[], TargetProcess],
 ) -> EvidenceRecord:
     """Write the evidence of a target's findings into a run directory; return the record of its folders.
 
-    findings
-        The result of :func:`.findings.findings_of`.
     kept
         The target's outcomes in this run; missing ones, as after a resumed run, are run again.
-    hangs
-        The run's budget for hangs.
-    start
-        Function that starts the target's process.
+    process_of
+        Factory of the target's process.
 
     Errors of a target, a case or the disk never raise.
     """
@@ -113,7 +107,7 @@ def write_evidence(
                         prepared = probes[case].prepare()
                         judged = kept.get(case)
                         if judged is None:
-                            process = process or stack.enter_context(start(target, hangs=hangs))
+                            process = process or stack.enter_context(process_of())
                             outcomes = tuple(process.run(prepared.jobs))
                             judged = prepared.judge(outcomes, target.accuracy), outcomes
                         _write(target_folder, probes[case], prepared, target, *judged, by_case.get(case))

@@ -33,7 +33,6 @@ FOLDER = "recorded"
 CASE, FRESH = "case", "fresh-process"
 """Purposes of jobs: for the result of a case, or for a second run in a fresh process."""
 
-_ALIGNED = 64  # bytes
 _OTHER_TYPES = frozenset(
     {"bool", "complex64", "complex128", *(f"{s}int{b}" for s in ("", "u") for b in (8, 16, 32, 64))}
 )
@@ -96,6 +95,19 @@ def bits_of(folder: Path, target: str) -> Iterator[memoryview | bytes]:
         yield b""
 
 
+def append_whole(file: int, data: bytes) -> int:
+    """Append to an open file, all or nothing, and return the offset. Raise OSError."""
+    end = os.lseek(file, 0, os.SEEK_END)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(file, rest) :]
+    except BaseException:  # a signal as well as a full disk
+        os.ftruncate(file, end)
+        raise
+    return end
+
+
 class Recorder:
     """Writer of the outputs of a run's targets; a context manager that owns their files while it is open."""
 
@@ -138,22 +150,13 @@ class Recorder:
         )
 
     def _append(self, target: str, bits: bytes) -> int:
-        """Write bits at the end of a target's file, all or nothing, and return their offset."""
+        """Append bits to a target's file, and return their offset."""
         file = self._files.get(target)
         if file is None:
             path = bits_path(self._folder, target)
             path.parent.mkdir(exist_ok=True)
             file = self._files[target] = os.open(path, os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
-        end = os.lseek(file, 0, os.SEEK_END)
-        start = -(-end // _ALIGNED) * _ALIGNED
-        try:
-            rest = memoryview(bytes(start - end) + bits)
-            while rest:
-                rest = rest[os.write(file, rest) :]
-        except BaseException:  # a signal as well as a full disk
-            os.ftruncate(file, end)
-            raise
-        return start
+        return append_whole(file, bits)
 
 
 def outcome_of(record: JobRecord, bits: memoryview | bytes) -> Outcome:

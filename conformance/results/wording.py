@@ -134,13 +134,8 @@ def how_to_mend(target: Target, error: TargetUnavailable) -> str:
             "It runs in a process of its own, which knows no conftest.py: name the module's folder in the ini value "
             "pythonpath or in the environment variable PYTHONPATH, or install it."
         )
-    elif target.adapter == "onnxruntime" and "No module named" in str(error):
-        lines.append("Install the runtime into this environment: pip install onnxruntime")
-    elif target.adapter == "onnxruntime":
-        lines.append(
-            "Install the onnxruntime package that has this provider, or name the interpreter that has it in a "
-            "targets.toml beside the ini-file, and give that table's name as --onnxspec-target."
-        )
     else:
-        lines.append("Mend what it says, or choose another --onnxspec-target.")
+        lines.append(
+            "'onnxspec targets' says what installs it; a targets.toml beside the ini-file may name another interpreter."
+        )
     return "\n".join([*lines, *(f"  printed   {line}" for line in _last_lines(error.captured))])

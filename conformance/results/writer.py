@@ -18,6 +18,7 @@ from ..border.strict_json import encode
 from ..judging.judgement import UNTRIED
 from .folder import NODE_CASES, RESULTS, RUN, RunFolder, load_results
 from .lines import SAME_RUN, Line, RunStarted, difference
+from .recorded import append_whole
 from .records import RunRecord
 from .result import Result
 
@@ -131,7 +132,7 @@ class RunWriter:
 
     def append(self, *lines: Line) -> None:
         """Write lines. Raise OSError where the disk is full; no part of the lines is left then."""
-        _write(self._file, "".join(f"{encode(line)}\n" for line in lines).encode("ascii"))
+        append_whole(self._file, "".join(f"{encode(line)}\n" for line in lines).encode("ascii"))
 
     def describe(self, record: RunRecord) -> None:
         """Write run.json. Raise OSError, and keep the old file then."""
@@ -143,18 +144,6 @@ class RunWriter:
             with contextlib.suppress(OSError):
                 unfinished.unlink(missing_ok=True)
             raise
-
-
-def _write(file: int, lines: bytes) -> None:
-    """Append to an open file; all or nothing."""
-    before = os.fstat(file).st_size
-    written = 0
-    try:
-        while written < len(lines):
-            written += os.write(file, lines[written:])
-    except BaseException:  # a signal as well as a full disk
-        os.ftruncate(file, before)
-        raise
 
 
 def _opened(path: Path) -> int:

@@ -95,7 +95,8 @@ class TargetRunner:
         left_out = "" if self._plan.fills else NOT_ASKED
         conclude(self._whole, run, self._listed, findings=run.findings, left_out=left_out)
         if self._whole.writes_evidence and not run.unavailable:
-            self._write_evidence()
+            asked = self._whole.folder, self._target, run.findings, self._probes, run.results, self._kept
+            run.evidence = write_evidence(*asked, self._process)
         run.seconds += time.monotonic() - self._clock
 
     def _process(self, **settings: Any) -> TargetProcess:
@@ -238,9 +239,3 @@ class TargetRunner:
             with run.guarded("experiments"):
                 run.findings, better = with_causes(run.findings, context, budget)
         yield from self._amend("experiments", better)
-
-    def _write_evidence(self) -> None:
-        run, folder = self._run, self._whole.folder
-        run.evidence = write_evidence(
-            folder, self._target, run.findings, self._probes, run.results, self._kept, run.hangs, self._plan.process
-        )

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.showing.evidence import evidence_of
 from onnxspec.conformance.targets.target import parse_target
 from onnxspec.conformance.workers.job import Outcome
+from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.reference import evaluate
 
 from ..miniatures import Command, Finished, naming, pick, read_results
@@ -231,7 +233,9 @@ def test_what_does_not_fit_is_run_again(
     kept = Kept(room=100)
     kept.offer(CaseRun(probe, probe.prepare(), (outcome,), judgement))
     assert kept.get(probe.id) is None
-    evidence = write_evidence(tmp_path, target, findings, {probe.id: probe}, [result], kept)
+    evidence = write_evidence(
+        tmp_path, target, findings, {probe.id: probe}, [result], kept, partial(TargetProcess, target)
+    )
     shown = json.loads((tmp_path / evidence["folders"][probe.id] / "evidence.json").read_text())
     assert shown["numbers"]["parting"]["output"] == "Y_h"  # the result of this target, not the given one
 

@@ -264,7 +264,7 @@ pathlib.Path.replace = lambda self, to: die() if self.name == 'run.json.new' els
     "while the target starts": "import onnxspec.conformance.workers.process as m; m.WorkerProcess.await_ready = die",
     "before the first line": "import onnxspec.conformance.results.writer as m; m.RunWriter.append = die",
     "in the middle of a line": """
-import onnxspec.conformance.results.writer as m
+import onnxspec.conformance.results.recorded as m
 write, count = m.os.write, [0]
 class Os:
     def __getattr__(self, name):
