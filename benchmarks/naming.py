@@ -205,7 +205,7 @@ def _named(result: Result) -> bool:
 def _describes(finding: Finding) -> bool:
     """Return whether an unnamed finding describes an observation and its cases, confirmed by experiments."""
     of_a_class = finding["what"].startswith("inaccurate (no better than ")
-    return finding["tried"] and bool(finding.get("place") or of_a_class)
+    return finding["tried"] and bool(finding["place"] or of_a_class)
 
 
 def _right(result: Result, truth: Truth) -> bool:

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from onnxspec.cases import clauses_exercised, group_of, operator_versions, profile
-from onnxspec.conformance.results.records import SCHEMA
 from onnxspec.reports.page import write_report
+from onnxspec.reports.run import NO_RUN
 
 ROUNDS = 5
 VERDICTS = ("pass",) * 80 + ("unsupported",) * 12 + ("wrong",) * 6 + ("inaccurate", "inconclusive")
@@ -78,13 +78,7 @@ def made_run(folder: Path) -> Path:
     """Return the folder of a run without results."""
     run = folder / "run"
     run.mkdir()
-    selection: dict[str, list[str]] = {"op": [], "since_version": [], "type": [], "case": []}
-    machine = {"python": "", "platform": "", "machine": "", "processors": 1, "packages": {}}
-    info = {
-        **{"schema": SCHEMA, "onnxspec": "", "started": "2026-01-01T00:00:00+00:00", "seconds": 1.0, "complete": True},
-        **{"command": [], "profile": "made up", "selection": selection, "shard": None, "expected_failures": False},
-        **{"cases": 0, "digests": {}, "environment": machine, "counts": {}, "targets": [], "clauses": {}},
-    }
+    info = {**NO_RUN, "started": "2026-01-01T00:00:00+00:00", "complete": True, "profile": "made up"}
     (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
     return run
 

@@ -62,12 +62,12 @@ def target_summary(subject: Subject, findings: Sequence[Finding]) -> TargetSumma
     """Return the summary of a target; ``findings`` are the findings of the page."""
     own_findings = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
     info = subject.run.info
-    chosen = [*info["selection"]["case"], *info["selection"].get("directories", [])]
+    chosen = [*info["selection"]["case"], *info["selection"]["directories"]]
     summary = summary_of(
         subject.results,
         [member.record for _, member in own_findings],
         stale=len(subject.info["stale"]),
-        unlisted=len(subject.info.get("unlisted", [])),
+        unlisted=len(subject.info["unlisted"]),
         lists_used=info["expected_failures"],
         look=look_of(info["profile"], chosen),
         chosen=bool(chosen),

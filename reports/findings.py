@@ -218,7 +218,7 @@ def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[F
         tuple(_clause(name, subject.run.info["clauses"]) for name in entry["clauses"]),
         entry["fault"],
         entry["conditions"],
-        "Fails with, not always" if entry.get("passing") else condition_text,
+        "Fails with, not always" if entry["passing"] else condition_text,
         (),
         entry["expected"] and section in (KNOWN, VALIDATION),
     )
@@ -238,7 +238,7 @@ def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[F
         command_of(result) if result else entry["repeat"],
         tuple(Counter(result.diagnosis for result in results if _asks_for_a_fault(result)).most_common()),
         {**entry, "operators": [*operators], "types": [*types], "cases": [*cases], "smallest": smallest},
-        entry.get("searched", True),
+        entry["searched"],
     )
 
 

@@ -107,7 +107,7 @@ def read_run(path: Path) -> Run:
 def _broken_off(folder: RunFolder) -> Iterator[str]:
     """Yield lines on internal errors, which are errors of the suite or an operator and not failures of a target."""
     for target in folder.info["targets"] if folder.info is not None else ():
-        yield from (f"{target['name']}: {internal_error}" for internal_error in target.get("mishaps", ()))
+        yield from (f"{target['name']}: {internal_error}" for internal_error in target["mishaps"])
     unjudged = [result for result in folder.results if result.verdict is Verdict.NOT_JUDGED]
     for message in dict.fromkeys(result.message for result in unjudged):
         same = [result for result in unjudged if result.message == message]

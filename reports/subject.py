@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ..conformance.judging.judgement import Verdict
 from ..conformance.judging.vocabulary import word
-from ..conformance.results.grades import graded_line
+from ..conformance.results.grades import digits_text, graded_line
 from ..conformance.results.records import TargetRecord
 from ..conformance.results.result import Result
 from ..conformance.text import plural
@@ -143,16 +143,11 @@ class Subject:
         for result in self.results:
             if result.verdict is Verdict.PASS and result.worst is not None:
                 ratios[result.type] = max(ratios.get(result.type, 0.0), result.worst)
-        grades, passing, biases = self.info["grade"], self.info.get("passing_grade", {}), self.info["bias"]
+        grades, passing, biases = self.info["grade"], self.info["passing_grade"], self.info["bias"]
         rows = []
         for name, tally in sorted(self.by_type.items()):
             grade, bias = grades.get(name, ""), biases.get(name)
-            digits_left = bias.get("digits") if bias is not None else None
-            digits = (
-                ""
-                if digits_left is None or name not in FORMATS
-                else f"{digits_left:g} of {FORMATS[name].precision} digits"
-            )
+            digits = digits_text(bias, name) if bias is not None and name in FORMATS else ""
             shift = bias["shift"] if bias is not None else None
             rows.append(
                 TypeRow(name or "unnamed", tally, grade, passing.get(name) or grade, ratios.get(name), shift, digits)
@@ -162,9 +157,7 @@ class Subject:
     @property
     def levels(self) -> list[str]:
         """Errors of quantized outputs, one line for each operator and number of bits."""
-        return [
-            f"{record['operator']}, {graded_line([record], record['bits'])}" for record in self.info.get("levels", [])
-        ]
+        return [f"{record['operator']}, {graded_line([record], record['bits'])}" for record in self.info["levels"]]
 
     @property
     def version(self) -> str:

@@ -124,7 +124,7 @@ def suite_of(replay: Replay) -> SuiteRecord:
         nonce=nonce,
         profiles={name: digest for name, digest in digests.items() if name != "nonce"},
         cases=case_digests(replay.probes.values()),
-        filling=replay.record["targets"][0].get("filling"),
+        filling=replay.record["targets"][0]["filling"],
     )
 
 

@@ -29,7 +29,6 @@ from ..results.result import Result
 from ..results.writer import RunWriter
 from ..running.conclusion import description_of
 from ..running.engine import run_lines
-from ..running.filling import NOT_ASKED
 from ..running.fresh import FEWEST, answered, sample_of
 from ..running.merge import plan_of
 from ..running.run import Plan, Run, TargetRun
@@ -217,7 +216,7 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
     read = read_folder(folder)
     _require_names(folder, read.described)
     plan = plan_of(read)
-    if not read.described.get("keeps_outputs"):
+    if not read.described["keeps_outputs"]:
         raise RecordError(
             f"{folder}: does not keep what its target did: run it again with --nonce N, the auditor's number"
         )
@@ -235,7 +234,7 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
             shard=None,
             shrinks=False,
             filled={},
-            fills=entry.get("filling", {"left_out": NOT_ASKED})["left_out"] == "",
+            fills=entry["filling"] is not None and entry["filling"]["left_out"] == "",
             repeated=frozenset(line.case for line in recording.lines if line.purpose == FRESH),
             process=lambda asked, **settings: recording.process(target, asked, **settings),
         )
@@ -297,8 +296,7 @@ def _described(run: Run, info: RunRecord) -> RunRecord:
     """Return run.json: values that depend on results are recomputed, the others come from the run."""
     record = description_of(run)
     record["environment"], record["onnxspec"] = info["environment"], info["onnxspec"]
-    if "merged" in info:
-        record["merged"] = info["merged"]
+    record["merged"] = info["merged"]
     return record
 
 

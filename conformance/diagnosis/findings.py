@@ -191,6 +191,8 @@ def _entry(
         "tried": False,
         "tries": 0,
         "searched": False,
+        "passing": 0,
+        "place": "",
         "needs": [],
         "smallest": first.case,
         "expected": False,
@@ -461,7 +463,7 @@ def _mixed_interpretations(passing: Iterable[Result], probes: Mapping[str, Probe
 
 def _bias_finding(kind: str, bias: Bias, results: Sequence[Result]) -> Finding:
     cases = [r for r in results if r.error_sums and r.type == kind]
-    left = f", {digits_text(bias, kind)} are left" if "digits" in bias else ""
+    left = f", {digits_text(bias, kind)} are left" if bias["digits"] is not None else ""
     return _entry(
         f"biased in {kind}: errors do not average out{left}",
         "biased",

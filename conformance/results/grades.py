@@ -54,15 +54,15 @@ def biases(results: Iterable[Result]) -> dict[str, Bias]:
             continue
         shift, scale, error = shift / size, scale / size, math.sqrt(square) / size
         largest = max(abs(shift), abs(scale))
+        biased = largest > max(BIAS_UNITS, BIAS_ERRORS * error) and counts[type_name] >= BIAS_ELEMENTS
         by_type[type_name] = {
             "shift": round(shift, 6),
             "scale": round(scale, 6),
             "error": round(error, 6),
             "elements": counts[type_name],
-            "biased": largest > max(BIAS_UNITS, BIAS_ERRORS * error) and counts[type_name] >= BIAS_ELEMENTS,
+            "biased": biased,
+            "digits": digits_left(largest, type_name) if biased and type_name in FORMATS else None,
         }
-        if by_type[type_name]["biased"] and type_name in FORMATS:
-            by_type[type_name]["digits"] = digits_left(largest, type_name)
     return by_type
 
 
@@ -78,12 +78,16 @@ def digits_left(bias: float, kind: str) -> float:
 
 def biased_types(results: Iterable[Result]) -> dict[str, str]:
     """Return the digits that remain for types with a certain bias, as ``22 of 24 digits``."""
-    return {type_name: digits_text(bias, type_name) for type_name, bias in biases(results).items() if "digits" in bias}
+    return {
+        type_name: digits_text(bias, type_name)
+        for type_name, bias in biases(results).items()
+        if bias["digits"] is not None
+    }
 
 
 def digits_text(bias: Bias, kind: str) -> str:
-    """Return the digits of a type that a bias leaves, as ``22 of 24 digits``."""
-    return f"{bias['digits']:g} of {FORMATS[kind].precision} digits"
+    """Return the digits of a type that a bias leaves, as ``22 of 24 digits``; empty if it has none."""
+    return "" if bias["digits"] is None else f"{bias['digits']:g} of {FORMATS[kind].precision} digits"
 
 
 def grades(results: Sequence[Result], declared: str) -> dict[str, str]:

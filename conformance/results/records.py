@@ -23,17 +23,12 @@ class NeedRecord(TypedDict):
     verdict: str
 
 
-class _FindingTried(TypedDict, total=False):
-    """The words of a finding beside that whose conditions were tried: how many cases meet them and pass, whether all
-    known faults were tried on its smallest case, and of what has no name where it shows."""
+class Finding(TypedDict):
+    """Results that belong together, said once.
 
-    passing: Count
-    searched: bool
-    place: str
-
-
-class Finding(_FindingTried):
-    """Results that belong together, said once."""
+    ``passing`` is the number of cases that meet the conditions and pass; ``searched`` tells whether all known faults
+    were tried on the smallest case; ``place`` is where something shows that has no name.
+    """
 
     title: str
     what: str
@@ -46,6 +41,9 @@ class Finding(_FindingTried):
     conditions: str
     tried: bool
     tries: Count
+    searched: bool
+    passing: Count
+    place: str
     needs: list[NeedRecord]
     types: list[str]
     versions: list[Count]
@@ -59,11 +57,7 @@ class Finding(_FindingTried):
     repeat: str
 
 
-class _Lasting(TypedDict, total=False):
-    digits: Quantity
-
-
-class Bias(_Lasting):
+class Bias(TypedDict):
     """The mean signed errors of one type, in u; and where they are biased, how many binary digits that leaves."""
 
     shift: float
@@ -71,6 +65,7 @@ class Bias(_Lasting):
     error: Quantity
     elements: Count
     biased: bool
+    digits: Quantity | None
 
 
 class EvidenceRecord(TypedDict):
@@ -131,39 +126,33 @@ AskedTarget = TypedDict(  # "class" is a key, and a word of Python
 )
 
 
-class _TargetAlways(AskedTarget):
+class TargetRecord(AskedTarget):
+    """A target of a run: as it was asked for, what it says of itself, and what came of it."""
+
     description: dict[str, Any]
     unavailable: str
     grade: dict[str, str]
+    passing_grade: dict[str, str]
+    levels: list[LevelsRecord]
     counts: dict[str, Count]
     unexpected: Count
     seconds: Quantity
     bias: dict[str, Bias]
     findings: list[Finding]
     evidence: EvidenceRecord
+    filling: FillingRecord | None
     stale: list[StaleRecord]
-
-
-class TargetRecord(_TargetAlways, total=False):
-    """A target of a run: as it was asked for, what it says of itself, and what came of it."""
-
-    passing_grade: dict[str, str]
-    levels: list[LevelsRecord]
-    filling: FillingRecord
     unlisted: list[str]
     mishaps: list[str]
 
 
-class _SelectionAlways(TypedDict):
+class SelectionRecord(TypedDict):
+    """Bounds that a profile was narrowed to; empty lists mean all."""
+
     op: list[str]
     since_version: list[Count]
     type: list[str]
     case: list[str]
-
-
-class SelectionRecord(_SelectionAlways, total=False):
-    """Bounds that a profile was narrowed to; empty lists mean all."""
-
     directories: list[str]
 
 
@@ -196,7 +185,9 @@ class MergedRecord(TypedDict):
     environment: EnvironmentRecord
 
 
-class _RunAlways(TypedDict):
+class RunRecord(TypedDict):
+    """run.json."""
+
     schema: int
     onnxspec: str
     started: str
@@ -209,15 +200,10 @@ class _RunAlways(TypedDict):
     expected_failures: bool
     cases: Count
     digests: dict[str, str]
+    keeps_outputs: bool
+    skipped: list[str]
+    merged: list[MergedRecord]
     environment: EnvironmentRecord
     counts: dict[str, Count]
     targets: list[TargetRecord]
     clauses: dict[str, ClauseRecord]
-
-
-class RunRecord(_RunAlways, total=False):
-    """run.json. ``keeps_outputs`` is there where all that the targets did is kept."""
-
-    keeps_outputs: bool
-    skipped: list[str]
-    merged: list[MergedRecord]

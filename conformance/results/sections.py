@@ -81,7 +81,7 @@ def _failure_items(groups: Iterable[FailureGroup], findings: Sequence[Finding], 
         first, remark = members[0], ""
         # The title of an inaccurate finding names the wider class.
         if first["verdict"] in (Verdict.WRONG, Verdict.UNSTABLE) and not first["fault"] and not first["expected"]:
-            remark = "; cause unknown" if first.get("searched") else "; cause not found in the time allowed"
+            remark = "; cause unknown" if first["searched"] else "; cause not found in the time allowed"
         by_case = Counter(case for finding in members for case in finding["cases"])
         shared = sum(counts[case] > count for case, count in by_case.items())
         label, command = ("known", "") if group.known else (news, first["repeat"])

@@ -151,10 +151,9 @@ def description_of(run: Run) -> RunRecord:
         "since_version": sorted(set(selection.versions)),
         "type": sorted(set(selection.types)),
         "case": sorted(set(selection.cases)),
+        "directories": list(selection.directories),
     }
-    if selection.directories:
-        narrowed["directories"] = list(selection.directories)
-    record: RunRecord = {
+    return {
         "schema": SCHEMA,
         "onnxspec": version_of("onnxspec") or "",
         "started": run.started.isoformat(timespec="seconds"),
@@ -167,16 +166,14 @@ def description_of(run: Run) -> RunRecord:
         "expected_failures": plan.expected,
         "cases": len(plan.probes),
         "digests": {**_digests(plan), **_filled(plan)},
+        "keeps_outputs": plan.record,
+        "skipped": list(plan.skipped),
+        "merged": [],
         "environment": environment(),
         "counts": dict(sum((t.counts for t in run.targets), Counter[str]())),
         "targets": targets,
         "clauses": {id: {"status": c.status, "text": c.text, "source": c.source} for id, c in clauses.items()},
     }
-    if plan.record:
-        record["keeps_outputs"] = True
-    if plan.skipped:
-        record["skipped"] = list(plan.skipped)
-    return record
 
 
 def _digests(plan: Plan) -> dict[str, str]:
@@ -208,7 +205,7 @@ def _filled(plan: Plan) -> dict[str, str]:
 
 
 def _target_description(run: TargetRun) -> TargetRecord:
-    record: TargetRecord = {
+    return {
         "name": run.target.name,
         "adapter": run.target.adapter,
         "description": run.description,
@@ -226,13 +223,8 @@ def _target_description(run: TargetRun) -> TargetRecord:
         "findings": run.findings,
         "evidence": run.evidence,
         "stale": [{"reason": e.reason, "cases": list(e.cases), "features": list(e.features)} for e in run.stale],
+        "filling": run.filling,
+        "levels": level_records(run.results),
+        "unlisted": list(run.unlisted),
+        "mishaps": list(run.internal_errors),
     }
-    if run.unlisted:
-        record["unlisted"] = list(run.unlisted)
-    if run.internal_errors:
-        record["mishaps"] = list(run.internal_errors)
-    if levels := level_records(run.results):
-        record["levels"] = levels
-    if run.filling is not None:
-        record["filling"] = run.filling
-    return record

@@ -104,7 +104,7 @@ def plan_of(run: RunFolder) -> Plan:
         tuple(asked["since_version"]),
         tuple(asked["type"]),
         tuple(asked["case"]),
-        tuple(asked.get("directories", ())),
+        tuple(asked["directories"]),
     )
     targets = tuple(
         Target(t["name"], t["adapter"], t["options"], accuracy=t["class"], expected=t["expected_file"], wrap=t["wrap"])
@@ -123,8 +123,8 @@ def plan_of(run: RunFolder) -> Plan:
         command=tuple(info["command"]),
         expected=info["expected_failures"],
         digest=digest,
-        skipped=tuple(info.get("skipped", ())),
-        record=info.get("keeps_outputs", False),
+        skipped=tuple(info["skipped"]),
+        record=info["keeps_outputs"],
     )
     return filled_again(plan, run)
 
@@ -135,14 +135,14 @@ def _joined(parts: Sequence[RunFolder], to: Path) -> Run:
     plan = plan_of(parts[0])
     for part in parts:
         plan = filled_again(plan, part)
-        if not part.described.get("keeps_outputs"):
+        if not part.described["keeps_outputs"]:
             plan = replace(plan, record=False)
     for part in parts:
         if strange := stranger_among(part.results, plan):
             raise RecordError(f"{part.path}: {strange}; was the folder edited?")
     run = Run(plan, to, min(datetime.fromisoformat(part.described["started"]) for part in parts), [])
     run.problems = [f"{part.path}: {problem}" for part in parts for problem in part.problems]
-    if not plan.record and any(part.described.get("keeps_outputs") for part in parts):
+    if not plan.record and any(part.described["keeps_outputs"] for part in parts):
         run.problems.append("not all of the runs kept what the targets did, so the merged one does not keep it either")
     results = _results(parts)
     for target in plan.targets:

@@ -106,7 +106,7 @@ def warnings(tmp_path: Path, **changed: Any) -> str:
 def test_what_makes_runs_less_than_comparable_is_said(tmp_path: Path) -> None:
     assert warnings(tmp_path / "0") == ""
     assert "profile: core, then smoke" in warnings(tmp_path / "1", profile="smoke")
-    narrowed = {"op": [], "since_version": [], "type": ["float32"], "case": []}
+    narrowed = {"op": [], "since_version": [], "type": ["float32"], "case": [], "directories": []}
     assert "selected: everything, then type float32" in warnings(tmp_path / "2", selection=narrowed)
     assert "differ for LSTM-14" in warnings(tmp_path / "3", digests={"LSTM-14": "00"})
     assert "release of onnxspec" in warnings(tmp_path / "4", onnxspec="9")
