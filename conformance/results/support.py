@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
@@ -29,35 +30,41 @@ def verdict_of(finding: Finding) -> str:
 
 def support_of(results: Iterable[Result], findings: Sequence[Finding]) -> tuple[tuple[str, ...], tuple[Lack, ...]]:
     """Return (parts of the supported: operators, types, versions; the unsupported features)."""
-    combinations = {(r.op, r.type, r.version or 0, r.verdict in DECLINED) for r in results if _tells_of_support(r)}
-    ran = {place[:3] for place in combinations if not place[3]}
-    asked = {place[:3] for place in combinations}
-    alive = sorted({op for op, _, _ in ran})
+    tried = {(r.op, r.type, r.version, r.verdict in DECLINED) for r in results if _tells_of_support(r)}
+    ran = {place[:3] for place in tried if not place[3]}
+    alive = sorted({op for op, *_ in ran})
     order = list(FORMATS)
-    all_types = sorted({t for _, t, _ in asked}, key=lambda t: (order.index(t) if t in order else len(order), t))
-    types = [(t, t, *_split(1, t, alive, ran, asked)) for t in all_types]
-    all_versions = sorted({version for _, _, version in asked})
-    versions = [(f"version {v}", v, *_split(2, v, alive, ran, asked)) for v in all_versions]
+    types = sorted({t for _, t, *_ in tried}, key=lambda t: (order.index(t) if t in order else len(order), t))
+    versions = {f"version {v}": v for v in sorted({version for _, _, version, _ in tried})}
+
+    def operators_of(name: str, places: Iterable[tuple[Any, ...]]) -> set[str]:
+        """Return the operators in places of a type or a version."""
+        return {place[0] for place in places if name in (place[1], f"version {place[2]}")}
+
     refusals = [finding for finding in findings if verdict_of(finding) in DECLINED]
-    without = sorted({op for op, _, _ in asked} - set(alive))
-    if refusals:
-        about = {op for f in refusals if f["conditions"] for op in f["operators"]}
-        without = [op for op in without if _refused(f"{op} altogether", [op], refusals) or op not in about]
-    lacks = {op: op for op in without}
-    for name, _, running, missing in (*types, *versions):
+
+    def refused(name: str, operators: Iterable[str]) -> list[str]:
+        """Return the operators that refuse these conditions, according to findings."""
+        named = {op for finding in refusals if finding["conditions"] == name for op in finding["operators"]}
+        return [op for op in operators if op in named]
+
+    explained = {op for f in refusals if f["conditions"] for op in f["operators"]}
+    without = sorted({op for op, *_ in tried} - set(alive))
+    lacks = {op: op for op in without if op not in explained or refused(f"{op} altogether", [op])}
+    running = {name: operators_of(name, ran) for name in (*types, *versions)}
+    for name, operators in running.items():
+        missing = [op for op in alive if op in operators_of(name, tried) - operators]
         # Perhaps no case with a type ran because of other features: findings, if there are any, tell the cause.
-        lacking = _refused(name, missing, refusals) if refusals else missing
-        other_operators = [op for op in (*running, *missing) if op not in lacking]
-        if lacking:
-            lacks[name] = _narrowed(name, other_operators, lacking)
+        if lacking := refused(name, missing) if refusals else missing:
+            lacks[name] = _narrowed(name, {*operators, *missing} - {*lacking}, lacking)
     supports = (
         listed(alive),
-        ", ".join(name for name, _, running, _ in types if running),
-        _span([v for _, v, running, _ in versions if running and v], all_versions),
+        ", ".join(name for name in types if running[name]),
+        _span([version for name, version in versions.items() if running[name] and version], [*versions.values()]),
     )
-    runs_in_part = {name for name, *_ in (*types, *versions)} - lacks.keys()
+    in_part = running.keys() - lacks.keys()
     plain = [Lack(text, _refusal_of(name, findings)) for name, text in lacks.items()]
-    return tuple(filter(None, supports)), (*plain, *_other_lacks(findings, lacks.keys(), runs_in_part, alive))
+    return tuple(filter(None, supports)), (*plain, *_other_lacks(findings, lacks.keys(), in_part, alive))
 
 
 def _tells_of_support(result: Result) -> bool:
@@ -67,25 +74,7 @@ def _tells_of_support(result: Result) -> bool:
     return result.verdict not in _SAYS_NOTHING and result.reason not in OF_FORBIDDEN
 
 
-_Place = tuple[str, str, int]
-
-
-def _split(
-    axis: int, value: object, alive: Sequence[str], ran: Collection[_Place], asked: Collection[_Place]
-) -> tuple[list[str], list[str]]:
-    """Return (operators that run with a value of an axis, operators that were tried with it and do not run)."""
-    running = {place[0] for place in ran if place[axis] == value}
-    tried = {place[0] for place in asked if place[axis] == value}
-    return [op for op in alive if op in running], [op for op in alive if op in tried - running]
-
-
-def _refused(conditions: str, operators: Sequence[str], refusals: Sequence[Finding]) -> list[str]:
-    """Return the operators that refuse these conditions, according to findings."""
-    named = {op for finding in refusals if finding["conditions"] == conditions for op in finding["operators"]}
-    return [op for op in operators if op in named]
-
-
-def _narrowed(words: str, others: Sequence[str], missing: Sequence[str]) -> str:
+def _narrowed(words: str, others: Collection[str], missing: Sequence[str]) -> str:
     """Return an unsupported feature, with the operators that lack it if others have it."""
     return f"{words} in {listed(missing)}" if others else words
 

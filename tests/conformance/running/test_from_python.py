@@ -60,7 +60,7 @@ def test_what_a_newcomer_needs_stands_at_the_top_and_completion_shows_it() -> No
         _ = onnxspec.rum
 
 
-def test_an_outcome_is_one_line_printed_a_first_screen_and_in_a_notebook_a_table() -> None:
+def test_an_outcome_is_one_line_and_printed_or_in_a_notebook_a_first_screen() -> None:
     outcome = run("onnxruntime", op="LSTM", profile="smoke", fill=False)
     assert len(repr(outcome).splitlines()) == 1
     assert len(repr(outcome)) < 200
