@@ -136,9 +136,10 @@ def statement_of(replay: Replay, claim: Claim, waivers: Sequence[WaiverRecord]) 
     wrapped = bool(replay.target.wrap)
     trial = tuple(trial_of(replay, provider))
     nonce_cases = replay.asked & replay.probes.keys()
-    rows = rows_of(replay.probes, replay.results, replay.target.accuracy, waivers, claim.date, nonce_cases)
-    answers = interpretations_of(replay.probes, replay.results)
     findings = replay.record["targets"][0]["findings"]
+    causes = {case: finding["title"] for finding in reversed(findings) for case in finding["cases"]}
+    rows = rows_of(replay.probes, replay.results, replay.target.accuracy, waivers, claim.date, nonce_cases, causes)
+    answers = interpretations_of(replay.probes, replay.results)
     return StatementRecord(
         form=FORM,
         kind="trial" if trial else "certificate",

@@ -37,7 +37,7 @@ The limits are a little higher than these shares, so that a share cannot grow un
 _DENYING = FAILING - {Verdict.NOT_REJECTED}
 """An accepted invalid model is reported and denies no level: no customer's model is invalid."""
 
-_NAMED = 3  # maximum number of cases that a line names
+_NAMED = 3  # maximum number of cases, and of findings, that a line names
 
 
 def interpretations_of(probes: Mapping[str, Probe], results: Sequence[Result]) -> dict[str, dict[str, tuple[str, ...]]]:
@@ -65,6 +65,7 @@ def rows_of(
     waivers: Sequence[WaiverRecord],
     day: datetime.date,
     asked: Collection[str] = (),
+    causes: Mapping[str, str] = {},
 ) -> tuple[RowRecord, ...]:
     """Return the rows of a statement, one for every operator version and type that has cases.
 
@@ -78,6 +79,8 @@ def rows_of(
         The day on which waivers must be valid.
     asked
         Ids of the nonce's cases.
+    causes
+        Title of the finding of each failing case.
     """
     by_case = {result.case: result for result in results}
     grouped: dict[tuple[str, int, str], list[Probe]] = defaultdict(list)
@@ -98,7 +101,7 @@ def rows_of(
         reasons, left = list(against[op]), leaning.get(members[0].type, "")
         if members[0].type in excluded:
             reasons.append(f"errors lean to one side, which leaves {left}; class {accuracy} excludes that")
-        row = _row(members, by_case, accuracy, waivers, day, reasons, alone[op], asked)
+        row = _row(members, by_case, accuracy, waivers, day, reasons, alone[op], asked, causes)
         rows.append(replace(row, fresh=_among(members, asked), leaning=left))
     return tuple(rows)
 
@@ -116,6 +119,7 @@ def _row(
     against: Sequence[str],
     alone: Collection[str],
     asked: Collection[str],
+    causes: Mapping[str, str],
 ) -> RowRecord:
     first = probes[0]
     verdicts = {probe.id: _verdict(probe, results) for probe in probes}
@@ -125,7 +129,7 @@ def _row(
     failing = [probe for probe in probes if verdicts[probe.id] in _DENYING]
     covered = {probe.id: covering(waivers, probe, results[probe.id], day) for probe in failing}
     levels = family_of(first.op).levels(first.op, first.version)
-    records = [_level(level, probes, verdicts, results, covered, against, accuracy, asked) for level in levels]
+    records = [_level(level, probes, verdicts, results, covered, against, accuracy, asked, causes) for level in levels]
     reached = [record for record in records if record.status == "reached"]
     excepted = [record for record in records if record.status == "exceptions"]
     numbers = Counter(number for number in covered.values() if number is not None)
@@ -185,6 +189,7 @@ def _level(
     of_operator: Sequence[str],
     accuracy: str,
     asked: Collection[str],
+    causes: Mapping[str, str],
 ) -> LevelRecord:
     legal = [probe for probe in probes if isinstance(probe, SpecProbe) and not probe.spec.illegal]
     members = [p for p in legal if level.holds(p.spec) and verdicts[p.id] is not Verdict.NOT_TRIED]
@@ -199,7 +204,8 @@ def _level(
         if hit:
             waived = " (a waiver covers no case that the level requires)" if any(covered.get(id) for id in hit) else ""
             against.append(
-                f"{len(hit)} of its {len(members)} cases {one if len(hit) == 1 else several}{waived}: {_listed(hit)}"
+                f"{len(hit)} of its {len(members)} cases {one if len(hit) == 1 else several}{waived}"
+                f"{_caused(hit, causes)}: {_listed(hit)}"
             )
     shown_features = frozenset[str]().union(*(probe.features for probe in passed))
     if missing := [feature for feature in level.requires if feature not in shown_features]:
@@ -215,7 +221,8 @@ def _level(
     beyond = [id for id in covered if id not in of_level]
     if unanswered := [id for id in beyond if covered[id] is None]:
         message = "case outside it fails" if len(unanswered) == 1 else "cases outside it fail"
-        against.append(f"{len(unanswered)} {message}, and no level allows that: {_listed(unanswered)}")
+        because = _caused(unanswered, causes)
+        against.append(f"{len(unanswered)} {message}, and no level allows that{because}: {_listed(unanswered)}")
     status = "exceptions" if beyond else "reached"
     return LevelRecord(
         level=level.name,
@@ -245,6 +252,12 @@ def _open_share(members: Sequence[Probe], results: Mapping[str, Result]) -> floa
 
 _NUMBERS = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
 """Verdicts on numbers within their bounds."""
+
+
+def _caused(ids: Sequence[str], causes: Mapping[str, str]) -> str:
+    """Return the titles of the findings of cases, in parentheses; empty without any."""
+    titles = list(dict.fromkeys(causes[id] for id in ids if id in causes))
+    return f" ({'; '.join(titles[:_NAMED])}{'; ...' if len(titles) > _NAMED else ''})" if titles else ""
 
 
 def _listed(ids: Sequence[str]) -> str:

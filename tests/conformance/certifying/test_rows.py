@@ -83,6 +83,17 @@ def test_what_fails_beyond_a_level_denies_it_and_a_waiver_makes_it_one_with_exce
     assert row(failing, (structs.replace(WAIVER, types=("float64",)),)).status == "none"
 
 
+def test_the_reason_against_a_level_names_the_defect() -> None:
+    failing = results(wrong=legal("clip"))
+    causes = {result.case: "Ignores clip" for result in failing if result.verdict is Verdict.WRONG}
+    (certified,) = rows_of(probes(), failing, "standard", (), DAY, causes=causes)
+    assert (
+        certified.levels[0]
+        .against[0]
+        .startswith(f"{len(causes)} cases outside it fail, and no level allows that (Ignores clip): rnn-14")
+    )
+
+
 def test_a_waiver_gives_no_level_that_requires_what_it_waives() -> None:
     assert row(results(wrong=legal("bias")), (WAIVER,)).status == "none"
 

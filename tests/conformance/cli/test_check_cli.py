@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
-import sys
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,37 +16,23 @@ import onnxspec
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.border.strict_json import encode
 from onnxspec.conformance.checking.rule import rules
-from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.results.result import result_of
 
 from ..checking.nodes import T, model_of, one_node, recurrent, weights_of
+from ..miniatures import Finished
 
 LSTM = weights_of("LSTM")
 
 
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
+Run = Callable[..., Finished]
 
 
-def run(*words: str | Path, cwd: Path | None = None) -> Done:
-    """Run the command in this process: a process for each test would take minutes."""
-    stdout, stderr = io.StringIO(), io.StringIO()
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(stdout),
-        contextlib.redirect_stderr(stderr),
-    ):
-        patch.setattr(sys, "argv", ["onnxspec", "check", *map(str, words)])
-        if cwd is not None:
-            patch.chdir(cwd)
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return Done(int(ended.value.code or 0), stdout.getvalue(), stderr.getvalue())
+@pytest.fixture
+def run(inside: Run) -> Run:
+    """Return the command ``check``, in the folder of models."""
+    return lambda *words: inside("check", *words)
 
 
 @pytest.fixture
@@ -66,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_exit_codes(folder: Path) -> None:
+def test_exit_codes(run: Run, folder: Path) -> None:
     for names, code, strict in (
         (["right"], 0, 0),
         (["padded"], 0, 1),
@@ -75,13 +59,13 @@ def test_exit_codes(folder: Path) -> None:
         (["wrong", "bad"], 2, 2),
     ):
         models = [f"{name}.onnx" for name in names]
-        assert run(*models, cwd=folder).returncode == code, names
-        assert run(*models, "--strict", cwd=folder).returncode == strict, names
+        assert run(*models).code == code, names
+        assert run(*models, "--strict").code == strict, names
 
 
-def test_text(folder: Path) -> None:
-    done = run("right.onnx", "wrong.onnx", "open.onnx", "bad.onnx", cwd=folder)
-    assert done.stdout.splitlines() == [
+def test_text(run: Run, folder: Path) -> None:
+    done = run("right.onnx", "wrong.onnx", "open.onnx", "bad.onnx")
+    assert done.out.splitlines() == [
         "right.onnx: 1 recurrent node: nothing wrong",
         "wrong.onnx: 1 recurrent node: 1 error",
         "  /rnn  GRU-14",
@@ -94,12 +78,12 @@ def test_text(folder: Path) -> None:
         "bad.onnx: is no ONNX model, or cut off",
         "4 models, 3 recurrent nodes, 1 errors, 1 that cannot be read",
     ]
-    assert done.stderr == ""
+    assert done.err == ""
 
 
-def test_json(folder: Path) -> None:
-    done = run("wrong.onnx", "open.onnx", "bad.onnx", "--format", "json", cwd=folder)
-    content = json.loads(done.stdout)
+def test_json(run: Run, folder: Path) -> None:
+    done = run("wrong.onnx", "open.onnx", "bad.onnx", "--format", "json")
+    content = json.loads(done.out)
     wrong, open_, bad = content["models"]
     (problem,) = wrong["problems"]
     assert (problem["rule"], problem["level"], problem["node"]) == ("gru.direction", "error", "/rnn")
@@ -108,19 +92,19 @@ def test_json(folder: Path) -> None:
     assert wrong["nodes"] == [{"node": "/rnn", "operator": "GRU-14"}]
 
 
-def sarif_of(folder: Path, *words: str) -> dict[str, Any]:
+def sarif_of(run: Run, *words: str) -> dict[str, Any]:
     from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Log
 
-    done = run(*words, "--format", "sarif", cwd=folder)
-    Log.model_validate_json(done.stdout)  # classes that were generated from the schema
-    log: dict[str, Any] = json.loads(done.stdout)
+    done = run(*words, "--format", "sarif")
+    Log.model_validate_json(done.out)  # classes that were generated from the schema
+    log: dict[str, Any] = json.loads(done.out)
     return log
 
 
-def test_sarif_is_what_the_schema_says(folder: Path) -> None:
+def test_sarif_is_what_the_schema_says(run: Run, folder: Path) -> None:
     (folder / "a folder").mkdir()
     (folder / "wrong.onnx").rename(folder / "a folder" / "wrong.onnx")
-    log = sarif_of(folder, "a folder/wrong.onnx", "padded.onnx", "open.onnx", "bad.onnx")
+    log = sarif_of(run, "a folder/wrong.onnx", "padded.onnx", "open.onnx", "bad.onnx")
     assert log["version"] == "2.1.0"
     (only,) = log["runs"]
     ids = [rule["id"] for rule in only["tool"]["driver"]["rules"]]
@@ -132,35 +116,35 @@ def test_sarif_is_what_the_schema_says(folder: Path) -> None:
     assert location["physicalLocation"]["artifactLocation"]["uri"] == "a%20folder/wrong.onnx"
     assert location["physicalLocation"]["region"]["startLine"] == 1
     assert location["logicalLocations"][0]["fullyQualifiedName"] == "/rnn"
-    again = sarif_of(folder, "a folder/wrong.onnx")["runs"][0]["results"][0]
+    again = sarif_of(run, "a folder/wrong.onnx")["runs"][0]["results"][0]
     assert again["partialFingerprints"] == wrong["partialFingerprints"] != padded["partialFingerprints"]
     (invocation,) = only["invocations"]
     assert invocation["executionSuccessful"] is False
     assert {note["level"] for note in invocation["toolExecutionNotifications"]} == {"note", "error"}
 
 
-def test_annotations(folder: Path) -> None:
-    done = run("wrong.onnx", "padded.onnx", "bad.onnx", "--format", "github", cwd=folder)
-    first, second, third = done.stdout.splitlines()
+def test_annotations(run: Run, folder: Path) -> None:
+    done = run("wrong.onnx", "padded.onnx", "bad.onnx", "--format", "github")
+    first, second, third = done.out.splitlines()
     assert first.startswith("::error file=wrong.onnx,title=gru.direction::/rnn (GRU-14): direction is 'sideways'")
     assert second.startswith("::warning file=padded.onnx,title=lstm.padding.zero::")
     assert not any(".." in line for line in (first, second))
     assert third.startswith("::error file=bad.onnx,title=onnxspec::is no ONNX model")
 
 
-def test_suppressions(folder: Path) -> None:
+def test_suppressions(run: Run, folder: Path) -> None:
     entries = folder / "accepted.toml"
     entries.write_text(
         '[[suppress]]\nrule = "gru.*"\nnode = "/rnn"\nfile = "wrong.onnx"\nreason = "never deployed"\n'
         '[[suppress]]\nrule = "lstm.shapes"\nnode = "/other/*"\nreason = "masked"\n',
         encoding="utf-8",
     )
-    done = run("wrong.onnx", "--suppress", entries, cwd=folder)
-    assert done.returncode == 0
-    assert "1 suppressed" in done.stdout
-    assert done.stderr == "this suppression covers nothing: lstm.shapes of /other/*\n"
-    assert run("wrong.onnx", "--suppress", entries, "--strict", cwd=folder).returncode == 1
-    (result,) = sarif_of(folder, "wrong.onnx", "--suppress", str(entries))["runs"][0]["results"]
+    done = run("wrong.onnx", "--suppress", entries)
+    assert done.code == 0
+    assert "1 suppressed" in done.out
+    assert done.err == "this suppression covers nothing: lstm.shapes of /other/*\n"
+    assert run("wrong.onnx", "--suppress", entries, "--strict").code == 1
+    (result,) = sarif_of(run, "wrong.onnx", "--suppress", str(entries))["runs"][0]["results"]
     assert result["suppressions"] == [{"kind": "external", "justification": "never deployed"}]
 
 
@@ -181,15 +165,15 @@ def test_suppressions(folder: Path) -> None:
         ("nonsense", "is not TOML"),
     ],
 )
-def test_a_wrong_file_of_suppressions_is_told_in_a_line(folder: Path, text: str, words: str) -> None:
+def test_a_wrong_file_of_suppressions_is_told_in_a_line(run: Run, folder: Path, text: str, words: str) -> None:
     (folder / "bad.toml").write_text(text, encoding="utf-8")
-    done = run("right.onnx", "--suppress", "bad.toml", cwd=folder)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert done.stderr.count("\n") == 1
+    done = run("right.onnx", "--suppress", "bad.toml")
+    assert done.code == 2
+    assert words in done.err
+    assert done.err.count("\n") == 1
 
 
-def test_notes_of_what_was_measured(folder: Path) -> None:
+def test_notes_of_what_was_measured(run: Run, folder: Path) -> None:
     """The recorded target fails in every case with a bias."""
     probe = SpecProbe(CaseSpec("LSTM", 14, T=4, N=2, I=3, H=5))
     bad = result_of(probe, "gadget", Judgement(Verdict.WRONG, message="Y is off"), 0.0, None)
@@ -197,15 +181,15 @@ def test_notes_of_what_was_measured(folder: Path) -> None:
     results = [bad, good, structs.replace(bad, features=("forward", "bias"))]
     (folder / "run").mkdir()
     (folder / "run" / "results.jsonl").write_text("".join(f"{encode(r)}\n" for r in results), encoding="utf-8")
-    done = run("right.onnx", "--measured", "run", cwd=folder)
-    assert done.returncode == 0
-    assert "note  model.measured: gadget: of 2 recorded cases configured like this node" in done.stdout
-    assert "1 wrong" in done.stdout
-    assert run("right.onnx", "--measured", "run", "--strict", cwd=folder).returncode == 1
-    assert run("right.onnx", "--measured", "none", cwd=folder).returncode == 2
+    done = run("right.onnx", "--measured", "run")
+    assert done.code == 0
+    assert "note  model.measured: gadget: of 2 recorded cases configured like this node" in done.out
+    assert "1 wrong" in done.out
+    assert run("right.onnx", "--measured", "run", "--strict").code == 1
+    assert run("right.onnx", "--measured", "none").code == 2
 
 
-def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(folder: Path) -> None:
+def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(run: Run, folder: Path) -> None:
     """Notes depend on the node's own traits, not on those of other cases, and name a change and a right runtime."""
     plain = CaseSpec("LSTM", 14, T=3, N=2, I=2, H=4)
     lacking = [replace(plain, hidden_size=False, seed=seed) for seed in range(6)]
@@ -216,9 +200,9 @@ def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(folder: Path) ->
         recorded += ["--measured", target]
     onnx.save(one_node("LSTM", 14, hidden_size=None), folder / "lacking.onnx")
     onnx.save(one_node("LSTM", 14, lengths=[T, 1], direction="reverse"), folder / "short.onnx")
-    noted = {name: run(f"{name}.onnx", *recorded, cwd=folder).stdout.splitlines()[2:] for name in ("lacking", "short")}
+    noted = {name: run(f"{name}.onnx", *recorded).out.splitlines()[2:] for name in ("lacking", "short")}
     clean = "  measured: no recorded failure of onnxruntime and onnx-reference concerns these nodes"
-    assert run("right.onnx", *recorded, cwd=folder).stdout.splitlines() == [
+    assert run("right.onnx", *recorded).out.splitlines() == [
         "right.onnx: 1 recurrent node: nothing wrong",
         clean,
     ]
@@ -232,32 +216,32 @@ def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(folder: Path) ->
     assert "onnxruntime passes 3 of these cases." in noted["short"][note + 1]
 
 
-def test_what_is_known_of_a_target_is_noted_where_its_run_was_too_short_to_show_it(folder: Path) -> None:
+def test_what_is_known_of_a_target_is_noted_where_its_run_was_too_short_to_show_it(run: Run, folder: Path) -> None:
     onnxspec.run("onnxruntime", case=CaseSpec("GRU", 14, T=2), out=folder / "run")
     onnx.save(one_node("GRU", 14, activations=["ThresholdedRelu", "Tanh"]), folder / "relu.onnx")
-    done = run("relu.onnx", "--measured", "run", cwd=folder)
-    assert "onnxruntime: known of it: ThresholdedRelu without an alpha runs" in done.stdout
-    assert "Write activation_alpha and activation_beta down" in done.stdout
+    done = run("relu.onnx", "--measured", "run")
+    assert "onnxruntime: known of it: ThresholdedRelu without an alpha runs" in done.out
+    assert "Write activation_alpha and activation_beta down" in done.out
     onnx.save(one_node("LSTM", 14), folder / "other.onnx")
-    done = run("other.onnx", "--measured", "run", cwd=folder)
+    done = run("other.onnx", "--measured", "run")
     assert (
         "not checked  model.measured: what onnxruntime makes of it: no recorded case is of LSTM-14 in float32"
-        in done.stdout
+        in done.out
     )
 
 
-def test_rules_are_listed_and_explained() -> None:
-    listed = run("--rules").stdout.splitlines()
+def test_rules_are_listed_and_explained(run: Run) -> None:
+    listed = run("--rules").out.splitlines()
     assert len(listed) == len(rules())
     assert all(line.count("\t") == 2 for line in listed)
     for id in ("lstm.shapes", "rnn.clip.zero", "extendedlstm.scales.range", "model.batch-fixed"):
-        text = run("--explain", id).stdout
+        text = run("--explain", id).out
         assert rules()[id].text in text
         assert rules()[id].advice in text
     done = run("--explain", "lstm.shape")
-    assert (done.returncode, "lstm.shapes" in done.stderr) == (2, True)
+    assert (done.code, "lstm.shapes" in done.err) == (2, True)
 
 
-def test_usage() -> None:
-    assert run().returncode == 2
-    assert run("a.onnx", "--format", "xml").returncode == 2
+def test_usage(run: Run) -> None:
+    assert run().code == 2
+    assert run("a.onnx", "--format", "xml").code == 2

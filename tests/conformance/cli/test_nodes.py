@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import sys
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,33 +10,13 @@ import onnx
 import pytest
 from onnx import helper
 
-from onnxspec.conformance.cli.application import main
-
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
-from ..miniatures import complaints, read_results
+from ..miniatures import Finished, complaints, read_results
 
 GRU = weights_of("GRU")
 
 
-@dataclass(frozen=True)
-class Done:
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-def onnxspec(folder: Path, *words: str | Path) -> Done:
-    stdout, stderr = io.StringIO(), io.StringIO()
-    with (
-        pytest.MonkeyPatch.context() as patch,
-        contextlib.redirect_stdout(stdout),
-        contextlib.redirect_stderr(stderr),
-    ):
-        patch.setattr(sys, "argv", ["onnxspec", *map(str, words)])
-        patch.chdir(folder)
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return Done(int(ended.value.code or 0), stdout.getvalue(), stderr.getvalue())
+Inside = Callable[..., Finished]
 
 
 @pytest.fixture
@@ -58,12 +35,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -> None:
+def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(inside: Inside, folder: Path) -> None:
     # The list of known failures excuses no node of a model.
     targets = ("--target", "onnxruntime", "--target", "onnx-reference")
-    done = onnxspec(folder, "run", "model.onnx", "--inputs", "data.npz", "--out", "run", *targets)
-    assert complaints(done.stderr) == []
-    lines = done.stdout.splitlines()
+    done = inside("run", "model.onnx", "--inputs", "data.npz", "--out", "run", *targets)
+    assert complaints(done.err) == []
+    lines = done.out.splitlines()
     nodes = lines[lines.index("nodes of the model") + 1 :]
     assert nodes[0] == "  /encoder/first  GRU-14  (your data, one run; W, R and B from the model)"
     assert nodes[1] == "    onnxruntime: pass"
@@ -83,16 +60,16 @@ def test_nodes_are_reported_by_path_with_the_first_that_is_wrong(folder: Path) -
     assert "  only recurrent nodes were tested" in nodes
     assert "  Of these cases: 2 of 3 checked cases fail" in lines
     assert not [line for line in lines if line.startswith("  Accepts")]
-    assert done.returncode == 1
+    assert done.code == 1
     assert (folder / "run" / "report" / "index.html").is_file()
     assert "encoder.first" in (folder / "run" / "report" / "index.html").read_text(encoding="utf-8")
     # Its cases can be explained and run by themselves.
     case = folder / "run" / "cases" / "encoder.first"
-    explained = onnxspec(folder, "explain", case, "--target", "onnx-reference")
-    assert explained.returncode == 0, explained.stderr
-    assert "gru.activations" in explained.stdout
-    again = onnxspec(folder, "run", "--case", "./run/cases", "--out", "again")
-    assert again.returncode == 0, again.stderr
+    explained = inside("explain", case, "--target", "onnx-reference")
+    assert explained.code == 0, explained.err
+    assert "gru.activations" in explained.out
+    again = inside("run", "--case", "./run/cases", "--out", "again")
+    assert again.code == 0, again.err
 
 
 SHARING_R = """
@@ -123,7 +100,7 @@ class Fusing(Backend):
 """
 
 
-def test_nodes_that_are_right_alone_and_wrong_together(tmp_path: Path) -> None:
+def test_nodes_that_are_right_alone_and_wrong_together(inside: Inside, tmp_path: Path) -> None:
     """A backend fuses three layers and gives all of them the R of the first: the first wrong node is the second."""
     (tmp_path / "fusing.py").write_text(SHARING_R, encoding="utf-8")
     nodes, constants, last = [], {"axis": np.array([1], np.int64), "W0": GRU["W"]}, "X"
@@ -134,9 +111,9 @@ def test_nodes_that_are_right_alone_and_wrong_together(tmp_path: Path) -> None:
         nodes.append(helper.make_node("Squeeze", [f"y{k}", "axis"], [last]))
         constants |= {f"R{k}": GRU["R"] * (k + 1) / 3, f"W{k + 1}": GRU["R"]}
     onnx.save(model_of(nodes, {"X": (T, N, I)}, constants, outputs=[last]), tmp_path / "model.onnx")
-    done = onnxspec(tmp_path, "run", "model.onnx", "--out", "run", "--target", "backend:fusing")
-    assert done.returncode == 1, done.stdout
-    lines = done.stdout.splitlines()
+    done = inside("run", "model.onnx", "--out", "run", "--target", "backend:fusing")
+    assert done.code == 1, done.out
+    lines = done.out.splitlines()
     assert lines.count("    backend:fusing: pass") == 3
     (together,) = [line for line in lines if "right alone: " in line]
     assert together.startswith("    backend:fusing: wrong together, though each is right alone: /layer1: Y[")
@@ -144,7 +121,7 @@ def test_nodes_that_are_right_alone_and_wrong_together(tmp_path: Path) -> None:
     assert f"  first wrong node on backend:fusing: {first}" in lines
 
 
-def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
+def test_a_node_that_does_not_run_there_is_an_answer_no(inside: Inside, tmp_path: Path) -> None:
     """A user who deploys a model needs to know whether it runs: onnxruntime does not load a GRU without hidden_size."""
     first = recurrent("LSTM", ("X", "W", "R"), name="first")
     squeeze = helper.make_node("Squeeze", ["Y", "axis"], ["x"])
@@ -154,9 +131,9 @@ def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     lstm = weights_of("LSTM")
     constants = {"W": lstm["W"], "R": lstm["R"], "axis": np.array([1], np.int64), "W2": GRU["R"], "R2": GRU["R"]}
     onnx.save(model_of([first, squeeze, second], {"X": (T, N, I)}, constants, outputs=("y",)), tmp_path / "model.onnx")
-    done = onnxspec(tmp_path, "run", "model.onnx", "--out", "run")
-    assert done.returncode == 1, done.stdout
-    lines = done.stdout.splitlines()
+    done = inside("run", "model.onnx", "--out", "run")
+    assert done.code == 1, done.out
+    lines = done.out.splitlines()
     assert "  Of these cases: 2 of 3 not supported, the one checked case is correct" in lines
     assert not [line for line in lines if "list of known failures" in line]  # which excuses nothing here
     # The two together are refused because of the second; the first is not blamed.
@@ -177,23 +154,25 @@ def test_a_node_that_does_not_run_there_is_an_answer_no(tmp_path: Path) -> None:
     assert "linear_before_reset" not in features["first+second"]  # it is listed under LSTM, which has no such attribute
 
 
-def test_an_illegal_node_is_an_answer_no_and_a_target_that_is_not_there_judges_nothing(tmp_path: Path) -> None:
+def test_an_illegal_node_is_an_answer_no_and_a_target_that_is_not_there_judges_nothing(
+    inside: Inside, tmp_path: Path
+) -> None:
     wrong = recurrent("GRU", name="wrong", hidden_size=2 * 5)
     right = recurrent("GRU", name="right")
     wrong.output[0], constants = "y", {name: GRU[name] for name in ("W", "R")}
     onnx.save(model_of([wrong, right], {"X": (T, N, I)}, constants, outputs=("y", "Y")), tmp_path / "model.onnx")
-    done = onnxspec(tmp_path, "run", "model.onnx", "--out", "run")
-    assert done.returncode == 1
-    assert "  not run: /wrong" in done.stdout.splitlines()
-    gone = onnxspec(tmp_path, "run", "model.onnx", "--target", "backend:no.such.module", "--out", "gone")
-    assert gone.returncode == 3
-    assert "were tested" not in gone.stdout
+    done = inside("run", "model.onnx", "--out", "run")
+    assert done.code == 1
+    assert "  not run: /wrong" in done.out.splitlines()
+    gone = inside("run", "model.onnx", "--target", "backend:no.such.module", "--out", "gone")
+    assert gone.code == 3
+    assert "were tested" not in gone.out
 
 
-def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:
-    done = onnxspec(folder, "run", "model.onnx", "--keep", "kept", "--out", "run")
-    assert done.returncode == 0, done.stderr
-    assert f"(random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model)" in done.stdout
+def test_cases_are_left_where_they_are_wanted(inside: Inside, folder: Path) -> None:
+    done = inside("run", "model.onnx", "--keep", "kept", "--out", "run")
+    assert done.code == 0, done.err
+    assert f"(random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model)" in done.out
     assert sorted(path.name for path in (folder / "kept").iterdir()) == [
         "encoder.first",
         "encoder.first+encoder.second",
@@ -202,54 +181,54 @@ def test_cases_are_left_where_they_are_wanted(folder: Path) -> None:
     ]
     for name in ("encoder.first", "encoder.first+encoder.second"):
         assert (folder / "kept" / name / "test_data_set_2" / "output_0.pb").is_file()
-    resumed = onnxspec(folder, "run", "model.onnx", "--keep", "kept", "--out", "run", "--resume")
-    assert resumed.returncode == 0, resumed.stderr
+    resumed = inside("run", "model.onnx", "--keep", "kept", "--out", "run", "--resume")
+    assert resumed.code == 0, resumed.err
 
 
-def test_outputs_are_computed_for_those_who_keep_the_cases_alone(folder: Path) -> None:
+def test_outputs_are_computed_for_those_who_keep_the_cases_alone(inside: Inside, folder: Path) -> None:
     """Computing outputs takes most of the time, and the judgement does not use them."""
-    done = onnxspec(folder, "run", "model.onnx", "--out", "run")
-    assert done.returncode == 0, done.stderr
+    done = inside("run", "model.onnx", "--out", "run")
+    assert done.code == 0, done.err
     assert len([*(folder / "run" / "cases").glob("*/test_data_set_*/input_0.pb")]) == 9
     assert not [*(folder / "run" / "cases").glob("*/test_data_set_*/output_*.pb")]
-    again = onnxspec(folder, "run", "--case", "./run/cases", "--out", "again")
-    assert again.returncode == 0, again.stderr
-    assert "3 pass" in again.stdout
+    again = inside("run", "--case", "./run/cases", "--out", "again")
+    assert again.code == 0, again.err
+    assert "3 pass" in again.out
 
 
-def test_steps_that_take_long_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_that_take_long_are_named(inside: Inside, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxspec.conformance.cli.terminal.PATIENCE", 0.0)
-    done = onnxspec(folder, "run", "model.onnx", "--keep", "kept", "--out", "run")
-    assert done.returncode == 0
-    lines = done.stderr.splitlines()
+    done = inside("run", "model.onnx", "--keep", "kept", "--out", "run")
+    assert done.code == 0
+    lines = done.err.splitlines()
     assert "writing the case of /encoder/second, with outputs ..." in lines
     assert lines[-1] == "running and judging 3 cases on onnxruntime ..."
     for option in ("--quiet", "--json"):
-        silent = onnxspec(folder, "run", "model.onnx", option, "--out", f"run{option}")
-        assert silent.returncode == 0
-        assert silent.stderr == ""
+        silent = inside("run", "model.onnx", option, "--out", f"run{option}")
+        assert silent.code == 0
+        assert silent.err == ""
 
 
-def test_the_model_may_be_an_argument_or_an_option(folder: Path) -> None:
-    done = onnxspec(folder, "run", "--model", "model.onnx", "--out", "run")
-    assert done.returncode == 0, done.stderr
+def test_the_model_may_be_an_argument_or_an_option(inside: Inside, folder: Path) -> None:
+    done = inside("run", "--model", "model.onnx", "--out", "run")
+    assert done.code == 0, done.err
     data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model"
-    assert f"  /encoder/first  GRU-14  ({data})" in done.stdout.splitlines()
+    assert f"  /encoder/first  GRU-14  ({data})" in done.out.splitlines()
 
 
-def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(folder: Path) -> None:
+def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(inside: Inside, folder: Path) -> None:
     missing = ("--target", "backend:no.such.module")
     for arguments in (("run", "model.onnx"), ("run", "--profile", "smoke"), ("run", "model.onnx", "--json")):
-        done = onnxspec(folder, *arguments, *missing)
-        assert (done.returncode, done.stdout) == (3, "")
-        (line,) = complaints(done.stderr)
+        done = inside(*arguments, *missing)
+        assert (done.code, done.out) == (3, "")
+        (line,) = complaints(done.err)
         assert line.startswith("onnxspec: backend:no.such.module could not start: ModuleNotFoundError: No module named")
         assert not (folder / "runs").exists()
-    named = onnxspec(folder, "run", "model.onnx", *missing, "--out", "named")
-    assert named.returncode == 3
+    named = inside("run", "model.onnx", *missing, "--out", "named")
+    assert named.code == 3
     assert not (folder / "named" / "report").exists()
-    beside = onnxspec(folder, "run", "model.onnx", *missing, "--target", "onnxruntime", "--out", "beside")
-    assert beside.returncode == 3  # the other target has results
+    beside = inside("run", "model.onnx", *missing, "--target", "onnxruntime", "--out", "beside")
+    assert beside.code == 3  # the other target has results
     assert (folder / "beside" / "report" / "index.html").is_file()
 
 
@@ -267,14 +246,14 @@ def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(folder:
         (["--keep", "kept"], "onnxspec: --inputs and --keep belong to a model"),
     ],
 )
-def test_what_cannot_be_run_is_one_line(folder: Path, words: list[str], line: str) -> None:
-    done = onnxspec(folder, "run", *words, "--out", "run")
-    assert done.returncode == 2
-    assert done.stderr.startswith(line)
-    assert done.stderr.count("\n") == 1
+def test_what_cannot_be_run_is_one_line(inside: Inside, folder: Path, words: list[str], line: str) -> None:
+    done = inside("run", *words, "--out", "run")
+    assert done.code == 2
+    assert done.err.startswith(line)
+    assert done.err.count("\n") == 1
     assert not (folder / "run").exists()
 
 
-def test_a_folder_with_no_case_is_not_explained(folder: Path) -> None:
-    done = onnxspec(folder, "explain", "./nowhere")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+def test_a_folder_with_no_case_is_not_explained(inside: Inside, folder: Path) -> None:
+    done = inside("explain", "./nowhere")
+    assert (done.code, done.err.count("\n")) == (2, 1)
