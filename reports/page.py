@@ -114,11 +114,6 @@ def summary_markdown(run: Run) -> str:
     return markdown_of("summary.md", problems=run.problems, subjects=answers)
 
 
-def render_certificate(certificate: object) -> str:
-    """Return the HTML of a :class:`.certificate.Certificate`."""
-    return html_of("certificate.html", "certificate.css", page=certificate)
-
-
 def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequence[Subject]) -> str:
     """Return the HTML of the page of one finding."""
     index = finding.number - 1

@@ -8,7 +8,7 @@ RNN, which print the order of gates and the defaults of attributes; PyTorch's do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations, product
@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..text import listed
 from .split import Array, Arrays, RecurrentNode, evaluated
 
 _BLOCKS = {"LSTM": "iofc", "GRU": "zrh", "RNN": "i"}
@@ -71,7 +72,7 @@ def changes_of(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[C
     yield from _gate_orders(node, inputs)
     yield from _biases(node, inputs)
     yield from _weights(node, inputs)
-    yield from _states_and_lengths(node, inputs)
+    yield from _states_and_lengths(inputs)
     yield from _lost(node, inputs, given)
     yield from _directions(node, inputs)
     yield from _axes(node, inputs)
@@ -86,38 +87,36 @@ def exchanged(node: RecurrentNode, weights: Arrays, name: str) -> Change:
     )
 
 
-def _with_inputs(change: Callable[[dict[str, Array]], Mapping[str, Array | None]]) -> Compute:
-    """Return the computation of a node with some inputs changed; None removes an input."""
+def _inputs(words: str, remedy: str, change: Callable[[Arrays], Mapping[str, Array | None]]) -> Change:
+    """Return a change of some inputs; None removes an input."""
 
     def outputs(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
-        changed = {**inputs, **change(dict(inputs))}
+        changed = {**inputs, **change(inputs)}
         return evaluated(node.node, {name: array for name, array in changed.items() if array is not None})
 
-    return outputs
+    return Change(words, remedy, outputs)
 
 
-def _with_attributes(**changed: Any) -> Compute:
-    return lambda node, inputs: evaluated(node.with_attributes(**changed).node, inputs)
+def _attributes_changed(words: str, remedy: str, **changed: Any) -> Change:
+    """Return a change of some attributes; None removes an attribute."""
+    return Change(words, remedy, lambda node, inputs: evaluated(node.with_attributes(**changed).node, inputs))
 
 
 def _attributes(node: RecurrentNode) -> Iterator[Change]:
-    attributes = node.node.attributes
+    attributes, changed = node.node.attributes, _attributes_changed
     if node.node.op_type == "GRU" and "linear_before_reset" in node.node.operator.attributes:
         value = 1 - int(bool(attributes.get("linear_before_reset", 0)))
-        yield Change(
-            f"linear_before_reset = {value}",
-            f"set linear_before_reset to {value}; Keras calls it reset_after, and PyTorch always computes 1",
-            _with_attributes(linear_before_reset=value),
-        )
+        remedy = f"set linear_before_reset to {value}; Keras calls it reset_after, and PyTorch always computes 1"
+        yield changed(f"linear_before_reset = {value}", remedy, linear_before_reset=value)
     if node.node.op_type == "LSTM":
         value = 1 - int(bool(attributes.get("input_forget", 0)))
-        yield Change(f"input_forget = {value}", f"set input_forget to {value}", _with_attributes(input_forget=value))
+        yield changed(f"input_forget = {value}", f"set input_forget to {value}", input_forget=value)
     if attributes.get("clip"):
-        yield Change("no clip", "remove the attribute clip", _with_attributes(clip=None))
+        yield changed("no clip", "remove the attribute clip", clip=None)
     direction = attributes.get("direction", "forward")
     if direction in ("forward", "reverse"):
-        other_way = "reverse" if direction == "forward" else "forward"
-        yield Change(f"direction = {other_way}", f"set direction to {other_way}", _with_attributes(direction=other_way))
+        other = "reverse" if direction == "forward" else "forward"
+        yield changed(f"direction = {other}", f"set direction to {other}", direction=other)
 
 
 def _activations(node: RecurrentNode) -> Iterator[Change]:
@@ -126,47 +125,34 @@ def _activations(node: RecurrentNode) -> Iterator[Change]:
     written = tuple(attributes.get("activations", defaults * directions))
     if len(written) != len(defaults) * directions:
         return
+    remove: dict[str, Any] = {"activation_alpha": None, "activation_beta": None}
     if "activations" in attributes:
-        yield Change(
-            "the default activation functions",
-            "remove activations, activation_alpha and activation_beta",
-            _with_attributes(activations=None, activation_alpha=None, activation_beta=None),
-        )
+        remedy = "remove activations, activation_alpha and activation_beta"
+        yield _attributes_changed("the default activation functions", remedy, activations=None, **remove)
     if attributes.get("activation_alpha") or attributes.get("activation_beta"):
-        yield Change(
-            "the default coefficients of its activation functions",
-            "remove activation_alpha and activation_beta",
-            _with_attributes(activation_alpha=None, activation_beta=None),
-        )
+        words = "the default coefficients of its activation functions"
+        yield _attributes_changed(words, "remove activation_alpha and activation_beta", **remove)
     for position in range(len(defaults)):
         current = written[position]
+        where = (" of the gates", " of the candidate", " of the cell's output")[position] if len(defaults) > 1 else ""
         for name, alpha, beta in _OTHER_FUNCTIONS.get(current, ()):
             changed = list(written)
-            for d in range(directions):
-                changed[d * len(defaults) + position] = name
-            if alpha is None and (name == current or tuple(changed) == defaults * directions):
-                continue  # the change above covers this
-            numbers: dict[str, Any] = {"activation_alpha": None, "activation_beta": None}
-            if alpha is not None:
-                hard = changed.count("HardSigmoid")
-                if hard != sum(
-                    function_name not in ("Sigmoid", "Tanh", "Relu", "Softsign") for function_name in changed
-                ):
-                    continue
-                numbers = {"activation_alpha": (alpha,) * hard, "activation_beta": (beta,) * hard}
-            function = name if alpha is None else f"{name} (alpha {_fraction(alpha)}, beta {beta})"
-            yield Change(
-                f"{function} in place of {current}{_which(node, position)}",
-                f"write activations = {changed}"
-                + ("" if alpha is None else f", activation_alpha {_fraction(alpha)}, activation_beta {beta}"),
-                _with_attributes(activations=tuple(changed), **numbers),
-            )
-
-
-def _which(node: RecurrentNode, place: int) -> str:
-    if node.node.op_type == "RNN":
-        return ""
-    return (" of the gates", " of the candidate", " of the cell's output")[place]
+            changed[position :: len(defaults)] = [name] * directions
+            if alpha is None:
+                if name != current and tuple(changed) != defaults * directions:  # else a change above covers this
+                    words = f"{name} in place of {current}{where}"
+                    activations = {"activations": tuple(changed), **remove}
+                    yield _attributes_changed(words, f"write activations = {changed}", **activations)
+                continue
+            hard = changed.count("HardSigmoid")
+            if {*changed} <= {"HardSigmoid", "Sigmoid", "Tanh", "Relu", "Softsign"}:
+                yield _attributes_changed(
+                    f"{name} (alpha {_fraction(alpha)}, beta {beta}) in place of {current}{where}",
+                    f"write activations = {changed}, activation_alpha {_fraction(alpha)}, activation_beta {beta}",
+                    activations=tuple(changed),
+                    activation_alpha=(alpha,) * hard,
+                    activation_beta=(beta,) * hard,
+                )
 
 
 def _fraction(number: float) -> str:
@@ -179,43 +165,41 @@ def _gate_orders(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
     if len(letters) == 1:
         return
     present = [name for name in ("W", "R", "B") if name in inputs]
-    groups = [present, *([name] for name in present)]
+    groups = [present, *([name] for name in present if len(present) > 1)]
     for order in map("".join, permutations(letters)):
         if order == letters:
             continue
-        for names in groups if len(present) > 1 else [present]:
-            whose = _FRAMEWORKS.get((op, order))
-            yield Change(
-                f"the blocks of {_listed(names)} in the order {', '.join(order)}" + (f" ({whose})" if whose else ""),
-                f"reorder the blocks of {_listed(names)} to {', '.join(letters)}, as the document of {op} has them",
-                _with_inputs(partial(_reordered, names=names, order=order, letters=letters)),
+        source = _FRAMEWORKS.get((op, order))
+        in_order = f"in the order {', '.join(order)}"
+        for names in groups:
+            yield _inputs(
+                f"the blocks of {listed(names)} {in_order}" + (f" ({source})" if source else ""),
+                f"reorder the blocks of {listed(names)} to {', '.join(letters)}, as the document of {op} has them",
+                partial(_reordered, names=names, order=order, letters=letters),
             )
         for d, direction in enumerate(("forward", "backward") if len(inputs["W"]) == 2 else ()):
-            yield Change(
-                f"the {direction} direction's blocks in the order {', '.join(order)}",
-                f"reorder the {direction} direction's blocks of {_listed(present)} to {', '.join(letters)}",
-                _with_inputs(partial(_reordered_in, direction=d, names=present, order=order, letters=letters)),
+            yield _inputs(
+                f"the {direction} direction's blocks {in_order}",
+                f"reorder the {direction} direction's blocks of {listed(present)} to {', '.join(letters)}",
+                partial(_reordered, names=present, order=order, letters=letters, directions=[d]),
             )
 
 
-def _reordered(inputs: Arrays, names: list[str], order: str, letters: str) -> dict[str, Array]:
-    """Return blocks that are in the order `order`, in the document's order."""
+def _reordered(
+    inputs: Arrays, names: list[str], order: str, letters: str, directions: Sequence[int] = (0, 1)
+) -> dict[str, Array]:
+    """Return blocks that are in the order `order`, in the document's order, in some directions."""
     places = [order.index(letter) for letter in letters]
     result = {}
     for name in names:
         count = len(letters) * (2 if name == "B" else 1)
         blocks = np.split(inputs[name], count, axis=1)
         starts = (0, len(letters)) if name == "B" else (0,)
-        result[name] = np.concatenate([blocks[start + index] for start in starts for index in places], axis=1)
+        ordered = np.concatenate([blocks[start + index] for start in starts for index in places], axis=1)
+        kept = [d for d in range(len(ordered)) if d not in directions]
+        ordered[kept] = inputs[name][kept]
+        result[name] = ordered
     return result
-
-
-def _reordered_in(inputs: Arrays, direction: int, names: list[str], order: str, letters: str) -> dict[str, Array]:
-    """Return one direction's blocks that are in the order `order`, in the document's order."""
-    changed = _reordered(inputs, names, order, letters)
-    for name, array in changed.items():
-        array[1 - direction] = inputs[name][1 - direction]
-    return changed
 
 
 def remarks_on(node: RecurrentNode, inputs: Arrays) -> Iterator[str]:
@@ -232,27 +216,21 @@ def remarks_on(node: RecurrentNode, inputs: Arrays) -> Iterator[str]:
 def _biases(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
     if "B" not in inputs:
         return
-    half = inputs["B"].shape[1] // 2
-
-    def halves(input_half: int, recurrent_half: int) -> Compute:
-        def change(values: dict[str, Array]) -> dict[str, Array]:
-            both = [values["B"][:, :half], values["B"][:, half:], np.zeros_like(values["B"][:, :half])]
-            return {"B": np.concatenate([both[input_half], both[recurrent_half]], axis=1)}
-
-        return _with_inputs(change)
-
-    yield Change("no bias", "remove B, or set it to 0", _with_inputs(lambda values: {"B": None}))
-    yield Change("the bias halves Wb and Rb exchanged", "exchange the halves of B", halves(1, 0))
-    yield Change("Wb alone as the bias", "set Rb, the second half of B, to 0", halves(0, 2))
-    yield Change("Rb alone as the bias", "set Wb, the first half of B, to 0", halves(2, 1))
-    yield Change("Wb in both halves of the bias", "Rb, the second half of B, is not the framework's", halves(0, 0))
+    W, R = np.split(inputs["B"], 2, axis=1)
+    none = np.zeros_like(W)
+    yield _inputs("no bias", "remove B, or set it to 0", lambda values: {"B": None})
+    for words, remedy, halves in (
+        ("the bias halves Wb and Rb exchanged", "exchange the halves of B", (R, W)),
+        ("Wb alone as the bias", "set Rb, the second half of B, to 0", (W, none)),
+        ("Rb alone as the bias", "set Wb, the first half of B, to 0", (none, R)),
+        ("Wb in both halves of the bias", "Rb, the second half of B, is not the framework's", (W, W)),
+    ):
+        yield _inputs(words, remedy, lambda values, halves=halves: {"B": np.concatenate(halves, axis=1)})
     if node.node.op_type == "LSTM":
-        for sign, comparative in ((1.0, "higher"), (-1.0, "lower")):
-            yield Change(
-                f"the bias of the forget gate {comparative} by 1",
-                f"{'add 1 to' if sign > 0 else 'subtract 1 from'} the forget gate's part of B (forget_bias)",
-                _with_inputs(partial(_forget_bias, sign=sign)),
-            )
+        for sign, comparative, verb in ((1.0, "higher", "add 1 to"), (-1.0, "lower", "subtract 1 from")):
+            words = f"the bias of the forget gate {comparative} by 1"
+            remedy = f"{verb} the forget gate's part of B (forget_bias)"
+            yield _inputs(words, remedy, partial(_forget_bias, sign=sign))
 
 
 def _forget_bias(values: Arrays, sign: float) -> dict[str, Array]:
@@ -265,29 +243,24 @@ def _forget_bias(values: Arrays, sign: float) -> dict[str, Array]:
 def _weights(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
     count = len(_BLOCKS[node.node.op_type])
     for name in ("W", "R"):
-        array = inputs[name]
-        _, rows, columns = array.shape
+        _, rows, columns = inputs[name].shape
         if rows != columns or count == 1:
-            yield Change(
+            yield _inputs(
                 f"{name} transposed from its values in order (a reshape took the place of a transpose)",
                 f"transpose the framework's kernel to {name} instead of reshaping it",
-                _with_inputs(partial(_from_reshape, name=name)),
+                partial(_from_reshape, name=name),
             )
         if rows == count * columns:
-            yield Change(
-                f"each gate's block of {name} transposed",
-                f"transpose each gate's block of {name}",
-                _with_inputs(partial(_transposed_blocks, name=name, count=count)),
-            )
+            words = f"each gate's block of {name} transposed"
+            remedy = f"transpose each gate's block of {name}"
+            yield _inputs(words, remedy, partial(_transposed_blocks, name=name, count=count))
     if "P" in inputs:
-        yield Change("no peepholes", "remove P", _with_inputs(lambda values: {"P": None}))
+        yield _inputs("no peepholes", "remove P", lambda values: {"P": None})
         for order in map("".join, permutations("iof")):
             if order != "iof":
-                yield Change(
-                    f"the blocks of P in the order {', '.join(order)}",
-                    "reorder the blocks of P to i, o, f",
-                    _with_inputs(partial(_peepholes, order=order)),
-                )
+                words = f"the blocks of P in the order {', '.join(order)}"
+                change = partial(_reordered, names=["P"], order=order, letters="iof")
+                yield _inputs(words, "reorder the blocks of P to i, o, f", change)
 
 
 def _from_reshape(values: Arrays, name: str) -> dict[str, Array]:
@@ -300,38 +273,28 @@ def _transposed_blocks(values: Arrays, name: str, count: int) -> dict[str, Array
     return {name: np.concatenate([block.swapaxes(1, 2) for block in blocks], axis=1)}
 
 
-def _peepholes(values: Arrays, order: str) -> dict[str, Array]:
-    blocks = np.split(values["P"], 3, axis=1)
-    return {"P": np.concatenate([blocks[order.index(letter)] for letter in "iof"], axis=1)}
-
-
-def _states_and_lengths(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
+def _states_and_lengths(inputs: Arrays) -> Iterator[Change]:
     states = [name for name in ("initial_h", "initial_c") if name in inputs]
     for names in [states, *([name] for name in states if len(states) > 1)] if states else []:
-        yield Change(
-            f"{_listed(names)} of zero",
-            f"remove {_listed(names)}, or feed what the framework started from",
-            _with_inputs(partial(_without, names=names)),
-        )
+        remedy = f"remove {listed(names)}, or feed what the framework started from"
+        yield _inputs(f"{listed(names)} of zero", remedy, lambda values, names=names: dict.fromkeys(names))
     if len(states) == 2:
-        yield Change(
+        yield _inputs(
             "initial_h and initial_c exchanged",
             "exchange initial_h and initial_c",
-            _with_inputs(lambda values: {"initial_h": values["initial_c"], "initial_c": values["initial_h"]}),
+            lambda values: {"initial_h": values["initial_c"], "initial_c": values["initial_h"]},
         )
     if "sequence_lens" in inputs:
-        yield Change(
-            "all steps of every row, without sequence_lens",
-            "remove sequence_lens, or give the framework packed sequences",
-            _with_inputs(lambda values: {"sequence_lens": None}),
-        )
+        remedy = "remove sequence_lens, or give the framework packed sequences"
+        words = "all steps of every row, without sequence_lens"
+        yield _inputs(words, remedy, lambda values: {"sequence_lens": None})
 
 
 def _lost(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[Change]:
     """Yield changes that give a node a state or lengths of the model's inputs, which an export lost or froze."""
     X, R = inputs["X"], inputs["R"]
-    rows = X.shape[0 if node.node.attributes.get("layout", 0) else 1]
-    state = (rows, len(R)) if node.node.attributes.get("layout", 0) else (len(R), rows)
+    rows = X.shape[1 - _time_axis(node)]
+    state = (rows, len(R)) if _layout(node) else (len(R), rows)
     shapes = {"sequence_lens": (rows,), "initial_h": (*state, R.shape[2]), "initial_c": (*state, R.shape[2])}
     fitting = {
         formal: [
@@ -349,9 +312,7 @@ def _lost(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[Change
     candidates += [{"initial_h": h, "initial_c": c} for h, c in pairs if h != c]
     for sources in candidates:
         description = " and ".join(f"{formal} from the model's input {name}" for formal, name in sources.items())
-        yield Change(
-            description, f"connect {description}", _with_inputs(partial(_from_given, given=given, sources=sources))
-        )
+        yield _inputs(description, f"connect {description}", partial(_from_given, given=given, sources=sources))
 
 
 def _from_given(values: Arrays, given: Arrays, sources: Mapping[str, str]) -> dict[str, Array]:
@@ -359,25 +320,21 @@ def _from_given(values: Arrays, given: Arrays, sources: Mapping[str, str]) -> di
     return {formal: given[name].astype(kinds[formal]) for formal, name in sources.items()}
 
 
-def _without(values: Arrays, names: list[str]) -> dict[str, Array | None]:
-    return dict.fromkeys(names)
-
-
 def _directions(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
     if node.node.attributes.get("direction") != "bidirectional":
         return
     weights = [name for name in ("W", "R", "B", "P") if name in inputs]
-    yield Change(
+    yield _inputs(
         "the weights of the two directions exchanged",
-        f"exchange the two directions of {_listed(weights)}",
-        _with_inputs(lambda values: {name: values[name][::-1].copy() for name in weights}),
+        f"exchange the two directions of {listed(weights)}",
+        lambda values: {name: values[name][::-1].copy() for name in weights},
     )
     states = [name for name in ("initial_h", "initial_c") if name in inputs]
     if states:
-        yield Change(
+        yield _inputs(
             "the initial states of the two directions exchanged",
-            f"exchange the two directions of {_listed(states)}",
-            _with_inputs(lambda values: {name: _flipped_states(node, values[name]) for name in states}),
+            f"exchange the two directions of {listed(states)}",
+            lambda values: {name: np.flip(values[name], _layout(node)).copy() for name in states},
         )
     yield Change(
         "the backward half run forward in time, not reversed",
@@ -403,23 +360,21 @@ def _directions(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
     )
 
 
-def _direction_axis(node: RecurrentNode, output: str) -> int:
-    layout = node.node.attributes.get("layout", 0)
-    return {("Y", 0): 1, ("Y", 1): 2}.get((output, layout), 1 if layout else 0)
-
-
-def _time_axis(node: RecurrentNode) -> int:
+def _layout(node: RecurrentNode) -> int:
     return 1 if node.node.attributes.get("layout", 0) else 0
 
 
-def _flipped_states(node: RecurrentNode, state: Array) -> Array:
-    return np.flip(state, 1 if node.node.attributes.get("layout", 0) else 0).copy()
+def _direction_axis(node: RecurrentNode, output: str) -> int:
+    return _layout(node) + (output == "Y")
 
 
-def _second(array: Array, axis: int) -> tuple[Any, ...]:
-    index: list[Any] = [slice(None)] * array.ndim
-    index[axis] = 1
-    return tuple(index)
+def _time_axis(node: RecurrentNode) -> int:
+    return _layout(node)
+
+
+def _backward(node: RecurrentNode, output: str, array: Array) -> Array:
+    """Return the backward half of an output, as a view."""
+    return np.moveaxis(array, _direction_axis(node, output), 0)[1]
 
 
 def _not_reversed(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
@@ -430,26 +385,23 @@ def _not_reversed(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
     time = _time_axis(node)
     outputs = evaluated(node.node, inputs)
     flipped = evaluated(node.node, {**inputs, "X": np.flip(inputs["X"], time).copy()})
+    flipped["Y"] = np.flip(flipped["Y"], time)
     for name, array in outputs.items():
-        axis = _direction_axis(node, name)
-        reversed_half = np.flip(flipped[name], time) if name == "Y" else flipped[name]
-        array[_second(array, axis)] = reversed_half[_second(array, axis)]
+        _backward(node, name, array)[...] = _backward(node, name, flipped[name])
     return outputs
 
 
 def _not_put_back(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
     outputs = evaluated(node.node, inputs)
-    Y, axis = outputs["Y"], _direction_axis(node, "Y")
-    Y[_second(Y, axis)] = np.flip(Y, _time_axis(node))[_second(Y, axis)]
+    Y = outputs["Y"]
+    _backward(node, "Y", Y)[...] = _backward(node, "Y", np.flip(Y, _time_axis(node))).copy()
     return outputs
 
 
 def _last_step(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
     outputs = evaluated(node.node, inputs)
-    Y, Y_h = outputs["Y"], outputs["Y_h"]
-    last = np.take(Y, -1, _time_axis(node))
-    axis = _direction_axis(node, "Y_h")
-    Y_h[_second(Y_h, axis)] = last[_second(last, axis)]
+    last = np.take(outputs["Y"], -1, _time_axis(node))
+    _backward(node, "Y_h", outputs["Y_h"])[...] = _backward(node, "Y_h", last)
     return outputs
 
 
@@ -465,11 +417,7 @@ def _axes(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
 
 def _batch_first(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
     outputs = evaluated(node.node, {**inputs, "X": inputs["X"].swapaxes(0, 1).copy()})
-    return {**outputs, "Y": outputs["Y"].swapaxes(*((0, 1) if node.node.attributes.get("layout", 0) else (0, 2)))}
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return {**outputs, "Y": outputs["Y"].swapaxes(0, 1 if _layout(node) else 2)}
 
 
 def at(change: Change, node: RecurrentNode) -> Change:

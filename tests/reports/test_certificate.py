@@ -22,8 +22,7 @@ from onnxspec.conformance.certifying.records import (
     SuiteRecord,
     WaiverRecord,
 )
-from onnxspec.reports.certificate import certificate_of
-from onnxspec.reports.page import render_certificate
+from onnxspec.reports.certificate import certificate_html
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -109,7 +108,7 @@ MEASURED = MeasuredRecord(
 
 
 def page(statement: StatementRecord = STATEMENT) -> str:
-    html = render_certificate(certificate_of(statement, SUITE, MEASURED))
+    html = certificate_html(statement, SUITE, MEASURED)
     body = re.sub(r"<(style|script|svg).*?</\1>", " ", html, flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
@@ -150,7 +149,7 @@ def test_a_device_of_ones_own_is_put_to_the_same_test() -> None:
     assert "onnxspec run --target onnxruntime --op LSTM --nonce NUMBER --out mine" in text
     options = {"provider": "NpuExecutionProvider", "provider_options": {"soc model": "60"}}
     measured = MeasuredRecord(**{**structs.asdict(MEASURED), "options": options, "wrap": "neg"})
-    html = render_certificate(certificate_of(STATEMENT, SUITE, measured))
+    html = certificate_html(STATEMENT, SUITE, measured)
     (table,) = re.findall(r"<pre[^>]*><code>(\[device\].*?)</code></pre>", html, re.DOTALL)
     (target,) = tomllib.loads(unescape(table)).values()
     assert target["adapter"] == "onnxruntime"
@@ -162,7 +161,7 @@ def test_a_device_of_ones_own_is_put_to_the_same_test() -> None:
 def test_a_certificate_of_quantized_nodes_says_so() -> None:
     measured = MeasuredRecord(**{**structs.asdict(MEASURED), "wrap": "qdq-u8"})
     statement = replace(STATEMENT, accuracy="qdq-1")
-    html = render_certificate(certificate_of(statement, SUITE, measured))
+    html = certificate_html(statement, SUITE, measured)
     text = " ".join(unescape(re.sub("<[^>]*>", " ", html)).split())
     assert (
         "quantized nodes: each tensor but sequence_lens is held as levels of uint8, and outputs may be 1 level" in text
@@ -195,7 +194,7 @@ def test_what_no_case_has_tried_is_not_vouched_for() -> None:
 
 
 def test_a_trial_is_repeated_with_its_own_cases() -> None:
-    html = render_certificate(certificate_of(STATEMENT, replace(SUITE, profile="smoke"), MEASURED))
+    html = certificate_html(STATEMENT, replace(SUITE, profile="smoke"), MEASURED)
     assert "--op LSTM --profile smoke --nonce NUMBER" in html
     assert "pip install ." in html
     assert "pip install onnxspec" not in html
@@ -208,7 +207,7 @@ def test_who_chose_the_nonce_must_be_confirmed_by_who_has_asked_for_it() -> None
 
 
 def test_what_others_wrote_is_text() -> None:
-    html = render_certificate(certificate_of(STATEMENT, SUITE, MEASURED))
+    html = certificate_html(STATEMENT, SUITE, MEASURED)
     assert "<b>Runtime" not in html
     assert "&lt;b&gt;Runtime&lt;/b&gt; 2.1" in html
     assert "Example &amp; Co" in html
