@@ -64,6 +64,10 @@ _UNEXPLAINED = 2
 _GIVEN_UP = 3
 """Number of successive searches without a result after which an operator is given up."""
 
+_FRUITLESS = 2
+"""Number of successive searches without a result after which only faults everywhere are tried, not scopes and pairs.
+Experiments find those on a smallest case, which costs less."""
+
 _EQUAL = 0.02
 """Relative difference below which evidence counts as equal: radii are no more precise."""
 
@@ -206,6 +210,7 @@ class Matcher:
         self._evidence = self.observed.evidence
         self._given = frozenset(self.known)
         self._broken: set[str] = set()
+        self._fruitless = 0
         self._tried: dict[str, int] = {}
         self._shown: defaultdict[str, set[Fault]] = defaultdict(set)
         self._last: dict[tuple[str, frozenset[str]], Explanation] = {}
@@ -229,8 +234,10 @@ class Matcher:
             searched.add(case.case)
             explanation = self._guarded(case, lambda case: self.by_one_more(case, cases))
             if explanation is None:
+                self._fruitless += 1
                 unexplained[case.op].append(case)
             else:
+                self._fruitless = 0
                 unexplained[case.op] = unexplained[case.op][-_UNEXPLAINED:]
                 found[case.case] = explanation
         return self._reduced(found, {case.case: case for case in cases})
@@ -387,6 +394,8 @@ class Matcher:
             return
         variants = [fault for fault in variants_of(*asked) if fault not in own]
         yield [(fault,) for fault in variants]
+        if first is None and self._fruitless >= _FRUITLESS:
+            return
         yield from self._placed(observed, table, variants)
         if first is None:
             near = self._nearest(observed, (fault for fault in table if observed.affected_by(fault)), _PAIRED)
