@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import combinations
 
@@ -11,7 +11,7 @@ from ...reference import FORMATS, Fault, operator_names
 from ...reference.operators.margin import kill_margin
 from ..probes.probe import Probe, worded
 
-__all__ = ["condition_of", "condition_text", "distinguishing_traits", "message_kind", "would_show"]
+__all__ = ["condition_of", "is_identity", "message_kind", "would_show"]
 
 Traits = frozenset[str]
 
@@ -31,35 +31,21 @@ def would_show(fault: Fault, probe: Probe) -> bool:
     return kill_margin(fault, first.node, [(feed.inputs, feed.fed) for feed in first.feeds], enough=1.0) > 1
 
 
-def condition_of(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> str:
-    """Return, in words, the features that all failing cases have and no passing one has. Return an empty string if
-    there are none, or no passing cases."""
-    return condition_text(distinguishing_traits(failing, others, pairs))
-
-
-def condition_text(traits: Iterable[str]) -> str:
-    """Return the words for a condition."""
-    return " and ".join(map(worded, traits))
-
-
-def distinguishing_traits(failing: Sequence[Traits], others: Sequence[Traits], pairs: bool = True) -> tuple[str, ...]:
-    """Return the traits that all failing cases have and no passing case has together.
-
-    One trait is looked for first, then two together unless `pairs` are not wanted.
-    """
+def condition_of(failing: Sequence[Traits], others: Sequence[Traits]) -> str:
+    """Return, in words, the one or two features that all failing cases have and no passing case has together; an empty
+    string if there are none, or no passing cases."""
     if not others or not failing:
-        return ()
+        return ""
     common = sorted(failing[0].intersection(*failing), key=_weight)
     telling = [t for t in common if not any(t in o for o in others)]
     # With one failing case, several traits are ambiguous.
-    if telling and (len(failing) > 1 or _identity(telling[0]) or len(set(map(worded, telling))) == 1):
-        return (telling[0],)
-    if len(failing) < _ENOUGH or not pairs:
-        return ()
-    return next((p for p in combinations(common, 2) if not any(set(p) <= o for o in others)), ())
+    if telling and (len(failing) > 1 or is_identity(telling[0]) or len(set(map(worded, telling))) == 1):
+        return worded(telling[0])
+    pairs = combinations(common, 2) if len(failing) >= _ENOUGH else ()
+    return next((" and ".join(map(worded, p)) for p in pairs if not any(set(p) <= o for o in others)), "")
 
 
-def _identity(trait: str) -> bool:
+def is_identity(trait: str) -> bool:
     """Return whether a trait is a type or a version. If that explains the failures, the other traits are
     coincidental."""
     return trait in FORMATS or trait.startswith("version ")
@@ -67,7 +53,7 @@ def _identity(trait: str) -> bool:
 
 def _weight(trait: str) -> tuple[bool, bool, str]:
     """Return the sort key of a trait. A list of activation functions comes last: it is more specific than needed."""
-    return not _identity(trait), trait.startswith("activations "), trait
+    return not is_identity(trait), trait.startswith("activations "), trait
 
 
 _PATTERN = (

@@ -1,13 +1,12 @@
 """Findings: groups of failing results with one cause.
 
 Results form one finding if the same fault explains them (see :mod:`.diagnose`). Unexplained results form one if they
-have the same verdict, reason, broken clause and reason to expect the failure. A condition of a finding is a feature
-that its cases have and passing cases lack (see :mod:`.conditions`). Refusals are grouped by the refused feature.
+have the same verdict, reason, broken clause and reason to expect the failure. A condition of these is a feature that
+their cases have and passing cases lack (see :mod:`.conditions`). Refusals are grouped by the refused feature.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections import Counter, defaultdict
@@ -17,7 +16,6 @@ from typing import Any, cast
 from ...reference import (
     LOSES_NAN,
     OVERFLOWS,
-    Fault,
     UnknownOperator,
     clause_named,
     clauses_of,
@@ -36,7 +34,7 @@ from ..results.records import Bias, Finding
 from ..results.result import Result
 from ..results.support import refused_words
 from ..text import listed
-from .conditions import condition_of, condition_text, distinguishing_traits, message_kind, would_show
+from .conditions import condition_of, message_kind
 from .refusals import refusals
 
 __all__ = [
@@ -44,7 +42,6 @@ __all__ = [
     "beside_others",
     "consistent",
     "counted",
-    "exercising_of",
     "findings_of",
     "joined",
     "passing_of",
@@ -63,9 +60,6 @@ _SHOWN = 4
 
 _LATER_RUN = re.compile(r"\(run (?!1 )\d+ of \d+\b")
 """Pattern for messages whose first wrong element is in a later run, so that the earlier runs are right."""
-
-_COMPARED = 40
-"""Maximum number of passing cases in which a fault is tried: the smallest that exercise its clause."""
 
 
 def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[Finding]:
@@ -95,7 +89,7 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
     for result in results:
         if result.diagnosis:
             reasons[result.why].append(result)
-    findings = [_fault(id, members, passing, probes, reasons) for id, members in explained.items()]
+    findings = [_fault(id, members, probes, reasons) for id, members in explained.items()]
     findings += [_finding(kind, members, passing, probes) for (kind, *_), members in groups.items()]
     findings += _special_values(results, probes)
     findings += _mixed_interpretations(passing, probes)
@@ -232,32 +226,15 @@ def _smallest(members: Iterable[Result], probes: Mapping[str, Probe]) -> Result:
 
 
 def _fault(
-    id: str,
-    members: list[Result],
-    passing: Iterable[Result],
-    probes: Mapping[str, Probe],
-    reasons: Mapping[str, Sequence[Result]],
+    id: str, members: list[Result], probes: Mapping[str, Probe], reasons: Mapping[str, Sequence[Result]]
 ) -> Finding:
-    """Return the finding for a fault, with its conditions. `reasons` has the explained results by reason of the list of
-    known failures."""
+    """Return the finding for a fault. `reasons` has the explained results by reason of the list of known failures."""
     # Cases that show only this fault are the best examples.
     alone = [r for r in members if r.diagnosis == (id,)] or members
     first = _smallest(alone, probes)
     fault = fault_named(id)
     verdicts = {r.verdict for r in members}
     kind = first.verdict.value if len(verdicts) == 1 else min(verdicts, key=list(Verdict).index).value
-    conditions = ""
-    if fault is not None:
-        ops = {r.op for r in members}
-        unharmed = _smallest_first(ops, passing, probes)
-        exercising = exercising_of(fault, ops, passing, probes)
-        others = [probe.traits for probe in exercising if would_show(fault, probe)]
-        failing = [probes[r.case].traits for r in members]
-        telling = distinguishing_traits(failing, others)
-        # Only few cases were compared. The condition is dropped if a passing case meets it and should show the fault.
-        matching = (probe for probe in unharmed if telling and set(telling) <= probe.traits)
-        if not any(would_show(fault, probe) for probe in matching):
-            conditions = condition_text(telling)
     summary = fault.summary.rstrip(".") if fault is not None else id
     return _entry(
         summary,
@@ -266,25 +243,10 @@ def _fault(
         members,
         first,
         fault=id,
-        conditions=conditions,
         expected=all(r.expected for r in members),
         # A partly new finding has no reason: a reason would suggest that all its cases are excused.
         why=_why(id, members, reasons) if all(r.expected for r in members) else "",
     )
-
-
-def exercising_of(
-    fault: Fault, ops: Iterable[str], passing: Iterable[Result], probes: Mapping[str, Probe]
-) -> list[Probe]:
-    """Return the smallest passing cases of operators that exercise the clause of a fault."""
-    clauses = {fault.clause(op) for op in ops}
-    exercising = (p for p in _smallest_first(ops, passing, probes) if clauses & set(p.clauses))
-    return list(itertools.islice(exercising, _COMPARED))
-
-
-def _smallest_first(ops: Iterable[str], passing: Iterable[Result], probes: Mapping[str, Probe]) -> list[Probe]:
-    operators = {*ops}
-    return sorted((probes[r.case] for r in passing if r.op in operators), key=lambda p: (p.size, p.id))
 
 
 def _why(id: str, members: Iterable[Result], reasons: Mapping[str, Sequence[Result]]) -> str:

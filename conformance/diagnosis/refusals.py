@@ -20,7 +20,7 @@ from ...cases import family_of
 from ...reference import FORMATS, UnknownOperator, operator_version
 from ..probes.probe import SpecProbe, worded
 from ..results.result import Result
-from .conditions import Traits, message_kind
+from .conditions import Traits, is_identity, message_kind
 
 __all__ = ["refusals"]
 
@@ -119,10 +119,10 @@ def _read(result: Result, traits: Traits, runs: set[str], everywhere: set[str]) 
     if not runs:
         # If nothing runs, blame the operator rather than the type or the version.
         usual = everywhere | _plain(result.op, result.version)
-        never = [trait for trait in never if not _identity(trait) and trait not in usual]
+        never = [trait for trait in never if not is_identity(trait) and trait not in usual]
     mentioned = frozenset(worded(t) for t in never if _names(message, t, result.op, result.version))
     suspects = {worded(trait): trait for trait in never}
-    others = (t for t in traits if t in runs and not _identity(t))
+    others = (t for t in traits if t in runs and not is_identity(t))
     speaks = bool(_TENSOR.search(message)) or any(_names(message, t, result.op, result.version) for t in others)
     named = mentioned if len(mentioned) <= _LISTING else frozenset[str]()
     return _Refusal(result, kind, suspects, named, mentioned, speaks)
@@ -130,10 +130,6 @@ def _read(result: Result, traits: Traits, runs: set[str], everywhere: set[str]) 
 
 _TENSOR = re.compile(r"(?<![\w'\"#])[XWR](?![\w'\"])")
 """Inputs of every node, as a message names them: ``W must be constant``. Quoted names belong to the graph."""
-
-
-def _identity(trait: str) -> bool:
-    return trait in FORMATS or trait.startswith("version ")
 
 
 @lru_cache(maxsize=1024)
@@ -199,7 +195,7 @@ def _is_sure(one: _Refusal, word: str, trait: str, sure: Mapping[tuple[str, str]
     """Return whether a feature is refused by itself and this refusal is due to it. For a type or a version any message
     counts. A message that has no other reason in any operator counts too."""
     kinds = sure.get((one.result.op, word), set())
-    if not _identity(trait):
+    if not is_identity(trait):
         return one.kind in kinds
     return bool(kinds) or {name for (_, name), others in sure.items() if one.kind in others} == {word}
 
@@ -214,7 +210,7 @@ def _sure(refused: Sequence[_Refusal]) -> dict[tuple[str, str], set[str]]:
             sure[one.result.op, word].add(one.kind)
         if len(one.suspects) == 1:
             ((word, trait),) = one.suspects.items()
-            if _identity(trait) or (counts[one.kind, word] >= _ENOUGH and not one.speaks):
+            if is_identity(trait) or (counts[one.kind, word] >= _ENOUGH and not one.speaks):
                 sure[one.result.op, word].add(one.kind)
     return sure
 
@@ -224,15 +220,15 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
     enough others come last, without words."""
     rest = list(members)
     shared = set(rest[0].suspects).intersection(*(one.suspects for one in rest)) if len(rest) > 1 else set()
-    if len(shared) == 1 and (len(rest) >= _ENOUGH or any(_identity(rest[0].suspects[word]) for word in shared)):
+    if len(shared) == 1 and (len(rest) >= _ENOUGH or any(is_identity(rest[0].suspects[word]) for word in shared)):
         yield shared.pop(), rest
         return
     while rest:
-        identities = (word for one in rest for word, trait in one.suspects.items() if _identity(trait))
+        identities = (word for one in rest for word, trait in one.suspects.items() if is_identity(trait))
         counts = Counter(identities) or Counter(word for one in rest for word in one.suspects)
         word, times = max(counts.items(), key=lambda item: (item[1], item[0]), default=("", 0))
         sharing = [one for one in rest if one.has(word)]
-        if not sharing or (times < _ENOUGH and not _identity(sharing[0].suspects[word])):
+        if not sharing or (times < _ENOUGH and not is_identity(sharing[0].suspects[word])):
             break
         common = set(sharing[0].suspects).intersection(*(one.suspects for one in sharing))
         together = sorted(common - {word})

@@ -198,6 +198,19 @@ def test_what_must_be_absent_is_a_condition() -> None:
     assert false_sentences(findings, results, probes, _truth("gru.linear-before-reset.ignored")) == []
 
 
+def test_where_a_fault_shows_is_a_condition() -> None:
+    """Cases with lengths and layout 0 pass."""
+
+    def in_layout_1(node: Any, feeds: dict[str, Any]) -> bool:
+        return any(attribute.name == "layout" and attribute.i for attribute in node.attribute)
+
+    findings, results, probes = findings_on(_where(in_layout_1, "lengths.ignored"), _small("GRU"))
+    (finding,) = findings
+    assert finding["fault"] == "lengths.ignored"
+    assert "layout 1" in finding["conditions"]
+    assert false_sentences(findings, results, probes, _truth("lengths.ignored")) == []
+
+
 def test_a_wrong_case_that_is_right_by_a_wider_class_alone_is_made_smaller() -> None:
     """The numbers of the smallest failing case are small, and their errors are less than bfloat16's roundings."""
     target = _where(lambda node, feeds: feeds["X"].shape[-1] > 4, "sizes.input-tail-of-4")
