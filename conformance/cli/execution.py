@@ -70,7 +70,11 @@ def execute_plan(
 
         say_nodes(nodes, finished, console_on(sys.stdout))
     if update:
-        _update(finished, wanted)
+        try:
+            for line in update_lists(finished):
+                (warn if wanted.silent else say)(line)
+        except OSError as error:
+            fail(why(error))
     if on_github():
         for line in github_marks(finished):
             (warn if wanted.json else say)(line)
@@ -161,27 +165,15 @@ def _issues(finished: Run) -> Iterator[str]:
         yield f"         or one of {len(titles) - 1} more, by their titles on the page"
 
 
-def _update(finished: Run, wanted: Output) -> None:
-    """Update the targets' lists of known failures, and print the changes."""
-    try:
-        for line in update_lists(finished):
-            (warn if wanted.silent else say)(line)
-    except OSError as error:
-        fail(why(error))
-
-
 def _again(plan: Plan, folder: Path) -> str:
     """Return the command that resumes a run."""
-    given = [word for word in plan.command[2:] if word != "--resume"]
+    words = [word for word in plan.command if word != "--resume"]
     drawn = fresh_profile(plan.selection.profile)
-    if drawn is not None:  # a seed that was not given was made up
-        given = [
-            f"{drawn[0]}:{drawn[1]}" if before == "--random" else word
-            for before, word in zip(["", *given], given, strict=False)
-        ]
-        given = [f"--random={drawn[0]}:{drawn[1]}" if word.startswith("--random=") else word for word in given]
-    named = any(word in ("--out", "-o") or word.startswith(("--out=", "-o")) for word in given)
-    return shlex.join(["onnxspec", "run", *given, *([] if named else ["--out", str(folder)]), "--resume"])
+    seed = ["--random", f"{drawn[0]}:{drawn[1]}"] if drawn is not None else []  # one that was not given was made up
+    for option in (seed, ["--out", str(folder)]):
+        if not {*option} <= {*words}:
+            words += option  # of two values the last one counts
+    return shlex.join([*words, "--resume"])
 
 
 @contextlib.contextmanager

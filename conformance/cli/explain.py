@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -15,15 +16,17 @@ from ...cases.directories.fairness import data_sets_of
 from ...reference import document_of, operator_names
 from ...reference.errors import UserError
 from ..diagnosis.diagnose import Single, diagnosed
+from ..judging.judgement import Judgement
 from ..probes.directory import DirectoryProbe
 from ..probes.naming import expanded, is_portable
 from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, UnknownName, select_probes
-from ..probes.stream import CaseRun, tried
+from ..probes.stream import tried
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import slug
 from ..results.expected.entries import applying, expectations_of
 from ..targets.target import ACCURACY, Target
+from ..workers.job import Outcome
 from ..workers.process import TargetProcess, TargetUnavailable
 from .command import TargetsFile, targets_of
 from .display import could_not_start
@@ -71,27 +74,24 @@ def explain(
             fail(f"the wrap {chosen.wrap!r} cannot be put around {probe.id}")
         (probe,) = lane
     if emit is not None:
-        if emit == "script":
-            _emit_script(probe, chosen)
-        elif emit == "node-test":
-            _emit_node_test(probe)
-        else:
+        if emit not in ("script", "node-test"):
             fail(f"unknown form {emit!r} of --emit; there are: script, node-test")
-        return
-    one: CaseRun | None = None
-    diagnosis = Single()
+        return _emit_script(probe, chosen) if emit == "script" else _emit_node_test(probe)
+    outcomes: Sequence[Outcome] = ()
+    judgement: Judgement | None = None
+    diagnosis, accuracy = Single(), ACCURACY
     if chosen is not None:
         try:
             with TargetProcess(chosen) as process:
                 description = process.start()
                 (one,) = tried(process, [probe], chosen.accuracy)
-                diagnosis = _diagnosed(one, chosen, process, description)
+                outcomes, judgement, accuracy = one.outcomes, one.judgement, chosen.accuracy
+                listed = applying(expectations_of(chosen), description)
+                diagnosis = diagnosed(one, chosen, process, lambda p: shlex.join(p.repeat(chosen.name)), listed)
         except TargetUnavailable as error:
             fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
     from .explanation import print_explanation
 
-    accuracy = chosen.accuracy if chosen is not None else ACCURACY
-    judgement, outcomes = (one.judgement, one.outcomes) if one is not None else (None, ())
     print_explanation(probe, outcomes, judgement, console_on(sys.stdout), accuracy, diagnosis)
 
 
@@ -134,38 +134,25 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
     )
 
 
-def _diagnosed(one: CaseRun, target: Target, process: TargetProcess, description: Mapping[str, Any]) -> Single:
-    """Return the explanation of a case, from the target's list of known failures and from fresh cases."""
-    listed = applying(expectations_of(target), description)
-    return diagnosed(one, target, process, lambda probe: shlex.join(probe.repeat(target.name)), listed)
-
-
 def _probe_of(case: str) -> Probe:
     """Return the case of that id, or the only one whose id begins so.
 
     Cases of all profiles take seconds to build, so they are searched after those of core.
     """
+    names, origins = expanded([case])
+    if not names:
+        fail(f"{case[1:]} names no case")
+    given, *more = names
     everything = operator_names()
-    try:
-        (given, *more), origins = expanded([case])
-    except (UnknownName, ValueError) as error:
-        fail(str(error) if isinstance(error, UnknownName) else f"{case[1:]} names no case")
     operators = [op for op in everything if given.startswith(f"{document_of(op).prefix}-")] or everything
-    beginning = () if is_portable(given) else (f"{given}*",)
-    for name in (*beginning, given):
-        try:
-            probes = select_probes(Selection(cases=(name, *more), origins=origins), operators)
-            break
-        except UnknownName as unknown:  # the last one names the case as it was given
-            complaint = str(unknown)
-    else:
-        fail(complaint)
+    probes: Sequence[Probe] = ()
+    if not is_portable(given):
+        with contextlib.suppress(UnknownName):
+            probes = select_probes(Selection(cases=(f"{given}*", *more), origins=origins), operators)
+    if not probes:  # an error names the case as it was given
+        probes = select_probes(Selection(cases=(given, *more), origins=origins), operators)
     if len(probes) > 1:
-        ambiguous(case, [probe.id for probe in probes])
+        ids = [probe.id for probe in probes]
+        rest = [f"... and {len(ids) - _NAMED} more"] if len(ids) > _NAMED else []
+        fail(f"{len(ids)} cases begin like {case!r}:", lines=[*ids[:_NAMED], *rest])
     return probes[0]
-
-
-def ambiguous(case: str, ids: Sequence[str]) -> NoReturn:
-    """End the command because several ids begin so."""
-    more = [f"... and {len(ids) - _NAMED} more"] if len(ids) > _NAMED else []
-    fail(f"{len(ids)} cases begin like {case!r}:", lines=[*ids[:_NAMED], *more])
