@@ -94,27 +94,25 @@ def console_on(stream: TextIO) -> Console:
     return _GuardedConsole(file=lasting, highlight=False, width=None if stream.isatty() else _UNWRAPPED)
 
 
-def single(line: Text) -> Text:
-    """Return the text as one printable line of at most LINE characters."""
+def single(line: Text, most: int = LINE) -> Text:
+    """Return the text as one printable line, cut to LINE characters if it has more than `most`."""
     plain = line.plain
-    if len(plain) <= LINE and plain.isprintable():
+    if len(plain) <= most and plain.isprintable():
         return line
-    return Text(one_line(plain, LINE), line.style or (line.spans[-1].style if line.spans else ""))
+    margin = " " * min(len(plain) - len(plain.lstrip(" ")), 15)
+    return Text(margin + one_line(plain, LINE), line.style or (line.spans[-1].style if line.spans else ""))
 
 
 def say(*lines: str) -> None:
-    """Print lines on the standard output, each as one printable line of at most LINE characters."""
+    """Print lines on the standard output, each as one printable line."""
     for line in lines:
-        margin = line[: len(line) - len(line.lstrip(" "))] if len(line) < LINE else ""
-        shown = line if line.isprintable() and len(line) <= LINE else margin + one_line(line, LINE)
-        console_on(sys.stdout).print(shown, markup=False, emoji=False, soft_wrap=True)
+        console_on(sys.stdout).print(single(Text(line)), soft_wrap=True)
 
 
 def warn(text: str, style: str = "") -> None:
     """Print one line on the standard error."""
     text = _LONG_WORD.sub(lambda word: f"{word[0][:_WORD]}...", text)
-    line = text if text.isprintable() and len(text) <= _LONGEST_COMMAND else one_line(text, LINE)
-    console_on(sys.stderr).print(line, style=style, markup=False, emoji=False, soft_wrap=True)
+    console_on(sys.stderr).print(single(Text(text, style), _LONGEST_COMMAND), soft_wrap=True)
 
 
 @contextlib.contextmanager
