@@ -150,54 +150,11 @@ def level_raised(files: Files) -> None:
     statement(files, edit)
 
 
-def finding_removed(files: Files) -> None:
-    record(files, RUN, lambda run: run["targets"][0].update(findings=[]))
-
-
-def waiver_edited(files: Files) -> None:
-    files["waivers.toml"] = files["waivers.toml"].replace(b"rnn.equations", b"rnn.*")
-
-
-def environment_edited(files: Files) -> None:
-    record(files, ENVIRONMENT, lambda env: env["packages"][0].update(sha256="0" * 64))
-
-
-def suite_edited(files: Files) -> None:
-    record(files, SUITE, lambda suite: suite.update(sources="0" * 64))
-
-
-def cases_digest_edited(files: Files) -> None:
-    record(files, SUITE, lambda suite: suite["cases"].update({"RNN-7": "0" * 64}))
-
-
 def nonce_replaced(files: Files) -> None:
     for name in (RESULTS, RUN):
         files[name] = files[name].replace(b"nonce-17", b"nonce-18")
     files[STATEMENT] = files[STATEMENT].replace(b'"nonce": "17"', b'"nonce": "18"')
     files[SUITE] = files[SUITE].replace(b'"nonce": "17"', b'"nonce": "18"')
-
-
-def version_rewritten(files: Files) -> None:
-    """Write 1.32.0 as 1.32.00: they would be equal if texts were compared as numbers."""
-    statement(files, lambda claim: claim.update(runtime_version=f"{claim['runtime_version']}0"))
-
-
-def other_version_measured(files: Files) -> None:
-    def edit(environment: dict[str, Any]) -> None:
-        package = environment["packages"][0]
-        package["version"] += "0"
-
-    record(files, ENVIRONMENT, edit)
-
-
-def digest_like_a_number(files: Files) -> None:
-    """Write a digest such as 67e701, which a program that parses numbers reads as infinity, like the right one."""
-    record(files, ENVIRONMENT, lambda env: env["packages"][0].update(sha256="67e701" * 10 + "1234"))
-
-
-def dated_before_its_run(files: Files) -> None:
-    """Date the statement so that an expired waiver would still hold."""
-    statement(files, lambda claim: claim.update(date="2020-01-01"))
 
 
 def signed_by_words(files: Files) -> None:
@@ -211,10 +168,6 @@ def signed_by_words(files: Files) -> None:
 
 def hidden_behind_the_outputs(files: Files) -> None:
     files[bits_name(tuple(files))] += bytes(64)
-
-
-def file_of_another_kind(files: Files) -> None:
-    files["run/notes.txt"] = b"certified"
 
 
 def third_repeat(files: Files) -> None:
@@ -243,21 +196,17 @@ def result_doubled_with_another_verdict(files: Files) -> None:
     lines(files, RESULTS, edit)
 
 
-def key_doubled(files: Files) -> None:
-    """Write a key twice: programs differ in which of the values they use."""
-    old = b'"verdict":"unsupported"'
-    files[RESULTS] = files[RESULTS].replace(old, b'"verdict":"pass",' + old, 1)
+def replaced(name: str, old: bytes, new: bytes) -> Callable[[Files], None]:
+    """Return an edit of the first such bytes of a file."""
+    return lambda files: files.update({name: files[name].replace(old, new, 1)})
 
 
-def page_added(files: Files) -> None:
-    files["certificate.html"] = b"<p>certified</p>"
+def package_edited(**changes: str) -> Callable[[Files], None]:
+    """Return an edit of the first package in the environment."""
+    return lambda files: record(files, ENVIRONMENT, lambda environment: environment["packages"][0].update(changes))
 
 
-def file_removed(files: Files) -> None:
-    del files["run/run.json"]
-
-
-FORGERIES: dict[str, tuple[Callable[[Files], None], str]] = {
+FORGERIES: dict[str, tuple[Callable[[Files], object], str]] = {
     "a case removed": (case_removed, "cases"),
     "a case doubled": (case_doubled, "record"),
     "a case's outcome replaced by another case's": (case_replaced, "cases"),
@@ -268,24 +217,36 @@ FORGERIES: dict[str, tuple[Callable[[Files], None], str]] = {
     "outputs left out": (record_of_nothing, "cases"),
     "the runs in a fresh process left out of a package": (fresh_process_left_out, "levels and statement"),
     "a level": (level_raised, "levels and statement"),
-    "a finding removed": (finding_removed, "findings"),
-    "a waiver": (waiver_edited, "levels and statement"),
-    "a package's digest in the environment": (environment_edited, "environment"),
-    "the suite's digest": (suite_edited, "suite"),
-    "a digest of cases": (cases_digest_edited, "cases"),
+    "a finding removed": (lambda f: record(f, RUN, lambda run: run["targets"][0].update(findings=[])), "findings"),
+    "a waiver": (replaced("waivers.toml", b"rnn.equations", b"rnn.*"), "levels and statement"),
+    "a package's digest in the environment": (package_edited(sha256="0" * 64), "environment"),
+    "the suite's digest": (lambda f: record(f, SUITE, lambda suite: suite.update(sources="0" * 64)), "suite"),
+    "a digest of cases": (
+        lambda f: record(f, SUITE, lambda suite: suite["cases"].update({"RNN-7": "0" * 64})),
+        "cases",
+    ),
     "the nonce": (nonce_replaced, "cases"),
-    "a version in other digits, 1.2.0 as 1.2.00": (version_rewritten, "levels and statement"),
-    "a version in the environment": (other_version_measured, "environment"),
-    "a digest that reads like a number, such as 67e701": (digest_like_a_number, "environment"),
-    "a day before that of the run, on which a waiver held": (dated_before_its_run, "levels and statement"),
+    "a version in other digits, 1.2.0 as 1.2.00": (
+        lambda f: statement(f, lambda claim: claim.update(runtime_version=f"{claim['runtime_version']}0")),
+        "levels and statement",
+    ),
+    "a version in the environment": (package_edited(version="0.0"), "environment"),
+    "a digest that reads like a number, such as 67e701": (package_edited(sha256="67e701" * 10 + "1234"), "environment"),
+    "a day before that of the run, on which a waiver held": (
+        lambda f: statement(f, lambda claim: claim.update(date="2020-01-01")),
+        "levels and statement",
+    ),
     "words in the place of a key": (signed_by_words, "record"),
     "bytes behind the outputs": (hidden_behind_the_outputs, "record"),
-    "a file of another kind": (file_of_another_kind, "record"),
+    "a file of another kind": (lambda f: f.update({"run/notes.txt": b"certified"}), "record"),
     "a repeat more or less than there are": (third_repeat, "cases"),
     "a second result with another verdict": (result_doubled_with_another_verdict, "cases"),
-    "a key that stands twice": (key_doubled, "record"),
-    "a page added": (page_added, "files"),
-    "a file removed": (file_removed, "record"),
+    "a key that stands twice": (
+        replaced(RESULTS, b'"verdict":"unsupported"', b'"verdict":"pass","verdict":"unsupported"'),
+        "record",
+    ),
+    "a page added": (lambda f: f.update({"certificate.html": b"<p>certified</p>"}), "files"),
+    "a file removed": (lambda f: f.pop(RUN), "record"),
 }
 
 
