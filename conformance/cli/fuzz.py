@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ...cases import operator_versions
-from ...reference import FORMATS, operator_version, versions_of
+from ...reference import FORMATS, operator_version
 from ..fuzzing.search import Search
-from ..probes.selection import Selection, UnknownName, operator_version_called
+from ..probes.selection import UnknownName, chosen_versions, operator_types, selection_of
 from ..running.run import Plan
 from .ci import Output
 from .command import CORES, Ops, TargetsFile, Types, command_given, folder_named, targets_of
@@ -54,12 +53,19 @@ def fuzz(
     failing result was expected; 1: one was not; 2: bad arguments; 3: the target could not start.
     """
     (chosen,) = targets_of([target], targets_file)
-    versions, types = _space(op or [], type or [], chosen.operators)
+    selection = selection_of("core", op, None, type)
+    types = list(selection.types or FORMATS)
+    existing = chosen_versions(selection, chosen.operators)
+    versions = [(name, v) for name, v in existing if {*types} & {*operator_version(name, v).types}]
+    if not versions:
+        of_types = [name for name in operator_types() if name.partition(":")[2] in types]
+        raise UnknownName("combination", selection.narrowed, of_types)
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     warn(f"random cases of seed {seed}", "dim")
     seconds = float("inf") if examples and minutes is None else 60 * (minutes or _MINUTES)
     search = Search(versions, types, seed, seconds, examples or float("inf"), chosen.wrap)
-    selection = Selection(f"fuzz-seed-{seed}", tuple(dict.fromkeys(name for name, _ in versions)), types=tuple(types))
+    ops = tuple(dict.fromkeys(name for name, _ in versions))
+    selection = replace(selection, profile=f"fuzz-seed-{seed}", ops=ops, types=tuple(types))
     plan = Plan(
         selection,
         (),
@@ -70,30 +76,3 @@ def fuzz(
         jobs=CORES,
     )
     execute_plan(plan, out or fresh_run(), Output(), named=out is not None)
-
-
-def _space(texts: list[str], types: list[str], about: Sequence[str]) -> tuple[list[tuple[str, int]], list[str]]:
-    """Return the operator versions and types to draw from; without names, those that a target is about. Raise
-    UnknownName."""
-    known = tuple(dict.fromkeys(op for op, _ in operator_versions(None)))
-    asked = [operator_version_called(text) for text in texts]
-    for name, number in asked:
-        if name not in known:
-            raise UnknownName("operator", name, known, " among those that are drawn")
-        if number and int(number) not in versions_of(name):
-            raise UnknownName("operator version", number, versions_of(name), f" of {name}")
-    for name in types:
-        if name not in FORMATS:
-            raise UnknownName("type", name, tuple(FORMATS))
-    wanted = types or list(FORMATS)
-    chosen = [
-        (name, version)
-        for name, number in asked or [(op, "") for op in about]
-        for version in versions_of(name)
-        if number in ("", str(version))
-    ]
-    versions = [(name, v) for name, v in dict.fromkeys(chosen) if set(wanted) & set(operator_version(name, v).types)]
-    if not versions:
-        there = {kind for name, v in chosen for kind in operator_version(name, v).types}
-        raise UnknownName("type", types[0], sorted(there & set(FORMATS)), " of what is drawn")
-    return versions, wanted

@@ -211,15 +211,9 @@ def probes_of_profile(name: str) -> list[Probe]:
 
 def _of_profile(selection: Selection, about: Sequence[str]) -> list[Probe]:
     """Return the cases of a profile, or those of any profile that patterns match. Raise UnknownName."""
-    existing = list(operator_versions(None))
     require_known("profile", [selection.profile], PROFILES)
-    require_known("operator", selection.ops, sorted({op for op, _ in existing}))
-    versions = sorted({v for o, v in existing if o in (selection.ops or about)})
-    for version in selection.versions:
-        if version not in versions:
-            raise UnknownName("operator version", version, versions, hint=_of_opset(version, selection.ops))
-    require_known("type", selection.types, [*FORMATS])
-    probes = _named(selection, about) if selection.cases else list(_listed(selection, _versions(selection, about)))
+    chosen = chosen_versions(selection, about)
+    probes = _named(selection, about) if selection.cases else list(_listed(selection, chosen))
     if not probes:
         of_types, everything = (replace(selection, versions=(), types=types) for types in (selection.types, ()))
         ops = _versions(everything, about)
@@ -228,6 +222,18 @@ def _of_profile(selection: Selection, about: Sequence[str]) -> list[Probe]:
         raise UnknownName("combination", selection.narrowed, combinations, f" in profile {selection.profile}")
     # Cases that may corrupt a runtime's memory come last, because later cases would fail too.
     return sorted(probes, key=lambda probe: isinstance(probe, SpecProbe) and probe.spec.spoils)
+
+
+def chosen_versions(selection: Selection, about: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the selected operator versions. Raise UnknownName for an operator, version or type that does not exist."""
+    existing = list(operator_versions(None))
+    require_known("operator", selection.ops, sorted({op for op, _ in existing}))
+    versions = sorted({v for o, v in existing if o in (selection.ops or about)})
+    for version in selection.versions:
+        if version not in versions:
+            raise UnknownName("operator version", version, versions, hint=_of_opset(version, selection.ops))
+    require_known("type", selection.types, [*FORMATS])
+    return _versions(selection, about)
 
 
 def _of_opset(opset: int, ops: Sequence[str]) -> str:

@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.conformance.cli.fuzz import _space
-from onnxspec.conformance.probes.selection import UnknownName
-
 from ..miniatures import Finished
 
 Inside = Callable[..., Finished]
@@ -59,8 +56,16 @@ def test_a_search_is_a_run_with_findings_that_can_be_repeated(inside: Inside, tm
     assert "Listed as known: ThresholdedRelu without an alpha" in again.out
 
 
-def test_versions_are_chosen_like_those_of_a_run() -> None:
-    assert _space(["GRU-14", "LSTM"], ["bfloat16"], ()) == ([("LSTM", 22)], ["bfloat16"])
-    assert _space(["GRU-7", "GRU-14"], [], ())[0] == [("GRU", 7), ("GRU", 14)]
-    with pytest.raises(UnknownName, match="unknown operator version '8' of GRU; nearest: 7"):
-        _space(["GRU-8"], [], ())
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--op", "GRU-8"), "unknown operator version '8'; nearest: 7"),
+        (("--op", "GRV"), "unknown operator 'GRV'; nearest: GRU"),
+        (("--op", "GRU", "--type", "float31"), "unknown type 'float31'; nearest: float32"),
+        (("--op", "GRU-14", "--type", "bfloat16"), "unknown combination 'GRU-14:bfloat16'; nearest: GRU-22:bfloat16"),
+    ],
+)
+def test_cases_are_chosen_like_those_of_a_run(inside: Inside, words: tuple[str, ...], said: str) -> None:
+    done = inside("fuzz", *words)
+    assert (done.code, done.out) == (2, "")
+    assert said in done.complaint
