@@ -19,8 +19,7 @@ from __future__ import annotations
 import os
 import shlex
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Union
 
@@ -34,9 +33,9 @@ from ...cases.directories.reading import NotOneNode
 from ...cases.portable import case_text
 from ...reference import IllegalNode, operator_names, resolve
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Judgement, Verdict, not_judged
-from ..judging.verdict import judge
 from ..probes.probe import Probe, SpecProbe, job_of, prepared_trials
 from ..probes.selection import Selection, select_probes
+from ..probes.stream import judged, made_ready
 from ..results.wording import failure_text, how_to_mend
 from ..targets.target import Target
 from ..workers.in_process import Runner, is_runner, run_in_process
@@ -69,17 +68,6 @@ class NotJudged(RuntimeError):
     def __init__(self, judgement: Judgement) -> None:
         super().__init__(f"{judgement.verdict.value} ({judgement.reason}): {judgement.message}")
         self.judgement = judgement
-
-
-@contextmanager
-def _own_code(doing: str, *others: type[Exception]) -> Iterator[None]:
-    """Raise NotJudged for any exception but those about the arguments."""
-    try:
-        yield
-    except others:
-        raise
-    except Exception as error:  # whatever it is, it is ours or the operator's
-        raise NotJudged(not_judged(error, doing)) from error
 
 
 def assert_conforms(
@@ -180,14 +168,13 @@ def _conclude(
 ) -> None:
     """Judge the outcomes of trials. Raise NotConforming if they do not conform."""
     __tracebackhide__ = True
-    with _own_code("judging"):
-        judgement = judge(trials, outcomes, accuracy)
+    prepared = prepared_trials(trials)
+    judgement = judged(prepared.judge, outcomes, accuracy)
     if judgement.verdict is Verdict.NOT_JUDGED:
         raise NotJudged(judgement)
     if judgement.verdict in FAILING | DECLINED | UNTRIED:
         repeat = _how_to_repeat(subject, trials[0].key, target)
-        with _own_code("judging"):
-            text = failure_text(prepared_trials(trials), outcomes, judgement, accuracy=accuracy, repeat=repeat)
+        text = failure_text(prepared, outcomes, judgement, accuracy=accuracy, repeat=repeat)
         raise NotConforming(text, judgement)
     if judgement.verdict is Verdict.INCONCLUSIVE:
         warnings.warn(f"{trials[0].key}: {judgement.message}", stacklevel=3)
@@ -223,11 +210,12 @@ def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None)
         else:
             name = subject if isinstance(subject, str) else os.path.join(os.curdir, str(subject))
             (probe,) = select_probes(Selection(cases=(name,)), operator_names(""))
-        with _own_code("building"):
-            trials = probe.prepare().trials
-        if not trials:
+        prepared = made_ready(probe)
+        if isinstance(prepared, Judgement):
+            raise NotJudged(prepared)
+        if not prepared.trials:
             raise NotOneNode(f"{probe.id}: what it holds is no recurrent node that can be judged alone")
-        return trials
+        return prepared.trials
     model = subject if isinstance(subject, bytes) else bytes(_proto(subject).SerializeToString())
     one = read_model(model)
     if inputs is None:
@@ -236,8 +224,12 @@ def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None)
     used = [value for value in graph.input if value.name in one.inputs.values()]
     defaults = {name for formal, name in one.inputs.items() if formal in one.constants}
     fed = _by_name(inputs, used, "input", defaults)
-    with _own_code("judging", IllegalNode):
+    try:
         resolve(one.node, one.bind(fed))
+    except IllegalNode:
+        raise
+    except Exception as error:  # whatever it is, it is ours or the operator's
+        raise NotJudged(not_judged(error, "judging")) from error
     return trials_of(graph.name or "model", model, read_node_graph(model), [fed])
 
 

@@ -47,7 +47,7 @@ def execute(plan: Plan, writer: RunWriter, observe: Observe = lambda target, lin
         if plan.record:
             run.recorder = stack.enter_context(Recorder(writer.folder))
         run.pool = stack.enter_context(Pool(plan.jobs))
-        run.pool.expect(sum(len(plan.probes_of(one.target)) - len(one.results) for one in run.targets))
+        run.pool.expect(sum(len(plan.probes_of(target.target)) - len(target.results) for target in run.targets))
         writer.describe(description_of(run))
         for target, line in stack.enter_context(contextlib.closing(run_lines(run))):
             writer.append(line)

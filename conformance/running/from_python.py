@@ -180,7 +180,6 @@ def _several(given: Named | Iterable[Named]) -> tuple[Named, ...]:
 
 def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], None]) -> RunOutcome:
     """Return the outcome of a plan with one target."""
-    (asked,) = plan.targets
 
     def observe(target: TargetRun, line: Line) -> None:
         if isinstance(line, Result):
@@ -188,13 +187,20 @@ def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], No
 
     with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary, RunWriter(Path(out or temporary)) as writer:
         finished = execute(plan, writer, observe)
-    (one,) = finished.targets
-    if one.unavailable and not one.description:
-        raise TargetUnavailable(f"{asked.name} cannot start: {one.unavailable}")
-    for internal_error in one.internal_errors:
+    (target,) = finished.targets
+    if target.unavailable and not target.description:
+        raise TargetUnavailable(f"{target.target.name} cannot start: {target.unavailable}")
+    for internal_error in target.internal_errors:
         warnings.warn(f"{internal_error}; that is onnxspec's fault or the operator's", RuntimeWarning, stacklevel=3)
-    results, findings, folder = tuple(one.results), tuple(one.findings), Path(out) if out is not None else None
-    return RunOutcome(asked.name, one.description, results, findings, one.seconds, summary_on(one, finished), folder)
+    return RunOutcome(
+        target.target.name,
+        target.description,
+        tuple(target.results),
+        tuple(target.findings),
+        target.seconds,
+        summary_on(target, finished),
+        Path(out) if out is not None else None,
+    )
 
 
 def _plan_of_function(runner: Runner, selection: Selection, accuracy: str) -> Plan:

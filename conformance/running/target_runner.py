@@ -196,9 +196,8 @@ class TargetRunner:
 
     def _explained(self) -> Lines:
         """Add explanations to failing results."""
-        from ..diagnosis.needed_classes import (
-            with_needed_classes,
-        )  # this and others below: imported only after a failure
+        # This module and those below are imported only after a failure.
+        from ..diagnosis.needed_classes import with_needed_classes
 
         run = self._run
         if self._plan.shard is None:  # only the merged shards show which classes are needed
@@ -220,8 +219,8 @@ class TargetRunner:
         unseen = [r.case for r in results if r.verdict in DIAGNOSED and not r.diagnosis and r.case not in kept.fresh]
         if unseen:
             with contextlib.suppress(TargetUnavailable), self._process() as process:
-                for one in tried(process, [self._probes[case] for case in unseen], accuracy):
-                    kept.offer(one)
+                for case_run in tried(process, [self._probes[case] for case in unseen], accuracy):
+                    kept.offer(case_run)
         causes = explained(results, self._probes, kept, accuracy, self._entries, self._run.internal_error)
         return [structs.replace(r, diagnosis=causes[r.case]) for r in results if r.case in causes]
 
