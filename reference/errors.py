@@ -6,9 +6,17 @@ from typing import ClassVar
 
 
 class UserError(ValueError):
-    """A request that cannot be carried out; the message says what, where, and why, in one line."""
+    """A request that cannot be carried out; the message says what, where, and why, in one line.
+
+    given
+        The part of the request that is meant, if it came from a list.
+    """
 
     code: ClassVar[int] = 2
+
+    def __init__(self, message: str, given: str = "") -> None:
+        super().__init__(message)
+        self.given = given
 
 
 class RecordError(UserError):

@@ -10,7 +10,8 @@ from ...cases import family_of, operator_versions
 from ...cases.profiles.random_cases import random_specs
 from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, operator_version, versions_of
-from .naming import CaseError, UnknownName, require_known
+from ...reference.errors import UserError
+from .naming import UnknownName, require_known
 from .probe import Probe, SpecProbe
 
 MOST = 100_000
@@ -24,11 +25,11 @@ _WITH_NONCE = re.compile(r"(.+)-nonce-([A-Za-z0-9_.-]{1,64})")
 def nonce_profile_name(profile: str, nonce: str) -> str:
     """Return the profile name of a run with a nonce's fresh cases.
 
-    Raise CaseError for a nonce that is invalid in file names or commands.
+    Raise UserError for a nonce that is invalid in file names or commands.
     """
     name = f"{profile}-nonce-{nonce}"
     if split_nonce(name) != (profile, nonce):
-        raise CaseError(f"no nonce: {nonce!r}; a nonce is up to 64 letters, digits, dots, hyphens and underscores")
+        raise UserError(f"no nonce: {nonce!r}; a nonce is up to 64 letters, digits, dots, hyphens and underscores")
     return name
 
 
@@ -54,11 +55,11 @@ def challenge_probes(nonce: str, op: str, version: int, types: Sequence[str] = (
 def fresh_profile_name(count: int, seed: str) -> str:
     """Return the profile name of a run of fresh cases, which contains count and seed.
 
-    Raise CaseError for a seed that is invalid in file names or commands.
+    Raise UserError for a seed that is invalid in file names or commands.
     """
     name = f"random-{count}-seed-{seed}"
     if fresh_profile(name) is None:
-        raise CaseError(f"no seed: {seed!r}; a seed is up to 64 letters, digits, dots, hyphens and underscores")
+        raise UserError(f"no seed: {seed!r}; a seed is up to 64 letters, digits, dots, hyphens and underscores")
     return name
 
 

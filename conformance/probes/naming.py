@@ -27,16 +27,16 @@ class UnknownName(UserError):
 
     def __init__(self, kind: str, given: object, known: Sequence[object], among: str = "", hint: str = "") -> None:
         """Compose the message; `among` describes the searched set, if it is not everything; `hint` is a suggestion."""
-        self.given = str(given)
-        text = str(given) if len(str(given)) <= _LONGEST else f"{str(given)[:_LONGEST]}..."
-        near = _nearest(str(given), known)
+        name = str(given)
+        text = name if len(name) <= _LONGEST else f"{name[:_LONGEST]}..."
+        near = _nearest(name, known)
         lists = "; 'onnxspec list' shows all" if kind == "case" else ""
-        if kind == "case" and len(self.given) <= _LONGEST and os.path.isdir(self.given):
+        if kind == "case" and len(name) <= _LONGEST and os.path.isdir(name):
             lists = f"; a folder of that name is .{os.sep}{text}"
         help = f"nearest: {', '.join(near)}" if near else f"none is like it{lists}"
         if kind == "operator":
-            help = MISSING.get(self.given, help)
-        super().__init__("; ".join(filter(None, (f"unknown {kind} {text!r}{among}", help, hint))))
+            help = MISSING.get(name, help)
+        super().__init__("; ".join(filter(None, (f"unknown {kind} {text!r}{among}", help, hint))), name)
 
 
 def _nearest(given: str, known: Sequence[object]) -> list[str]:
@@ -54,14 +54,6 @@ def require_known(kind: str, names: Iterable[object], known: Sequence[object], a
             raise UnknownName(kind, name, known, among)
 
 
-class CaseError(UnknownName):
-    """A text that was given as a case and is none; the message has the reason, in one line."""
-
-    def __init__(self, text: str, given: str = "") -> None:
-        ValueError.__init__(self, text)
-        self.given = given
-
-
 def is_portable(word: str) -> bool:
     """Return whether a word is the case itself (JSON or the path of a directory) and not its id. No id has a slash."""
     return word.startswith("{") or "/" in word or os.sep in word or word in (".", "..")
@@ -76,7 +68,7 @@ def expanded(words: Iterable[str], base: Path | None = None) -> tuple[tuple[str,
     """Return the words with each ``@FILE`` replaced by the lines of the file, and the origins of these lines.
 
     Empty lines and lines that begin with # are left out. Relative paths start from `base`; in a file they start from
-    that file's folder. Raise CaseError for a file that cannot be read.
+    that file's folder. Raise UserError for a file that cannot be read.
     """
     names: list[str] = []
     origins: dict[str, str] = {}
@@ -112,25 +104,25 @@ def _from(base: Path | None, word: str) -> str:
 def _lines(path: Path) -> Sequence[str]:
     try:
         if path.stat().st_size > _LONGEST_FILE:
-            raise CaseError(f"{path}: larger than {_LONGEST_FILE} bytes, which no list of cases is")
+            raise UserError(f"{path}: larger than {_LONGEST_FILE} bytes, which no list of cases is")
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
-        raise CaseError(f"{path}: no list of cases: {error.strerror or error}") from None
+        raise UserError(f"{path}: no list of cases: {error.strerror or error}") from None
     except ValueError:
-        raise CaseError(f"{path}: no list of cases: it is not text in UTF-8") from None
+        raise UserError(f"{path}: no list of cases: it is not text in UTF-8") from None
     if len(lines) > _MOST_LINES:
-        raise CaseError(f"{path}: {len(lines)} lines; a list of cases has {_MOST_LINES} at most")
+        raise UserError(f"{path}: {len(lines)} lines; a list of cases has {_MOST_LINES} at most")
     return lines
 
 
 def portable_probes(words: Iterable[str]) -> list[Probe]:
-    """Return the probes of several words, without duplicates. Raise CaseError, also for two different probes with the
+    """Return the probes of several words, without duplicates. Raise UserError, also for two different probes with the
     same id."""
     by_id: dict[str, Probe] = {}
     for word in dict.fromkeys(words):
         for probe in [_of_text(word)] if word.startswith("{") else _of_directory(word):
             if by_id.setdefault(probe.id, probe) != probe:
-                raise CaseError(f"two cases that differ have the id {probe.id}: run them apart", word)
+                raise UserError(f"two cases that differ have the id {probe.id}: run them apart", word)
     return list(by_id.values())
 
 
@@ -140,7 +132,7 @@ def _of_text(text: str) -> Probe:
             raise CaseTextError(f"its JSON has {_LONGEST_TEXT} characters at most, not {len(text)}")
         spec = case_from_json(parse(text))
     except (CaseTextError, MalformedJson) as error:
-        raise CaseError(f"no case: {error}", text) from None
+        raise UserError(f"no case: {error}", text) from None
     return SpecProbe(spec, True)
 
 
@@ -150,7 +142,7 @@ def _of_directory(word: str) -> Sequence[Probe]:
     try:
         probes = probe_directories([path], complaints.append)
     except DirectoryError as error:
-        raise CaseError(str(error), word) from None
+        raise UserError(str(error), word) from None
     if not probes:
-        raise CaseError(complaints[0] if complaints else f"{path}: no test-case directory", word)
+        raise UserError(complaints[0] if complaints else f"{path}: no test-case directory", word)
     return probes

@@ -14,9 +14,10 @@ from ...cases.profiles.profiles import NotListed
 from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, document_of, operator_names, operator_version, versions_of
 from ...reference.documents.operators import operator_called
+from ...reference.errors import UserError
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
-from .naming import CaseError, expanded, is_folder, is_portable, portable_probes, require_known
 from .naming import UnknownName as UnknownName
+from .naming import expanded, is_folder, is_portable, portable_probes, require_known
 from .probe import Probe, SpecProbe
 from .unlisted import UnlistedProbe
 
@@ -73,7 +74,7 @@ def selection_of(
     base
         The folder to which paths of cases, and of files of cases, are relative.
 
-    Raise UnknownName for a version that is not a number, and CaseError for a file of cases that cannot be read.
+    Raise UnknownName for a version that is not a number, and UserError for a file of cases that cannot be read.
     """
     names, origins = expanded(cases or (), base)
     chosen, numbers = _operators_and_versions(list(ops or ()), _version_numbers(versions or ()))
@@ -92,7 +93,7 @@ def operator_version_called(text: str) -> tuple[str, str]:
 def _operators_and_versions(texts: Sequence[str], versions: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the operators and their versions.
 
-    Raise CaseError for texts like LSTM-7 and GRU-14 together: a selection has each version of each operator.
+    Raise UserError for texts like LSTM-7 and GRU-14 together: a selection has each version of each operator.
     """
     pairs = [operator_version_called(text) for text in texts]
     ops = tuple(dict.fromkeys(op for op, _ in pairs))
@@ -102,7 +103,7 @@ def _operators_and_versions(texts: Sequence[str], versions: tuple[int, ...]) -> 
     existing = list(operator_versions(None))
     asked = {(op, v) for op, v in existing for name, number in pairs if op == name and number in ("", str(v))}
     if asked != {(op, v) for op, v in existing if op in ops and v in numbers}:
-        raise CaseError(f"{', '.join(texts)}: different versions of different operators: run them one after another")
+        raise UserError(f"{', '.join(texts)}: different versions of different operators: run them one after another")
     return ops, (*versions, *(number for number in numbers if number not in versions))
 
 
@@ -124,7 +125,7 @@ def operator_types() -> list[str]:
 def select(selection: Selection) -> list[Spec]:
     """Return the cases of a selection, of ONNX's own operators if it names none.
 
-    Raise UnknownName as :func:`select_probes` does, and CaseError for cases that cannot be listed.
+    Raise UnknownName as :func:`select_probes` does, and UserError for cases that cannot be listed.
     """
     probes = all_listed(select_probes(selection, operator_names("")))
     return [probe.spec for probe in probes if isinstance(probe, SpecProbe)]
@@ -167,22 +168,22 @@ def _challenged(selection: Selection, nonce: str, about: Sequence[str]) -> Itera
 
 
 def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:
-    """Return the probes. Raise CaseError if there are cases that cannot be listed."""
+    """Return the probes. Raise UserError if there are cases that cannot be listed."""
     for probe in probes:
         if isinstance(probe, UnlistedProbe):
-            raise CaseError(str(NotListed(probe.op, probe.version, probe.error)))
+            raise UserError(str(NotListed(probe.op, probe.version, probe.error)))
     return probes
 
 
 def _each_once(probes: Sequence[Probe]) -> list[Probe]:
     """Return the probes without duplicates.
 
-    Raise CaseError for two different probes with the same id, because their results would be mixed up.
+    Raise UserError for two different probes with the same id, because their results would be mixed up.
     """
     by_id: dict[str, Probe] = {}
     for probe in probes:
         if by_id.setdefault(probe.id, probe) != probe:
-            raise CaseError(f"two cases that differ have the id {probe.id}: run them apart")
+            raise UserError(f"two cases that differ have the id {probe.id}: run them apart")
     # Forbidden models come last, as in a profile.
     return sorted(by_id.values(), key=lambda probe: "illegal" in probe.features)
 
@@ -192,9 +193,10 @@ def _told_where(selection: Selection) -> Iterator[None]:
     """Prefix error messages about a name from a file with its file and line."""
     try:
         yield
-    except UnknownName as error:
-        where = selection.origins.get(error.given, "")
-        raise CaseError(f"{where}{error}", error.given) from None if where else error
+    except UserError as error:
+        if where := selection.origins.get(error.given, ""):
+            raise UserError(f"{where}{error}", error.given) from None
+        raise
 
 
 def meant_for(operators: Sequence[str], selection: Selection, probes: Iterable[Probe]) -> Iterator[Probe]:

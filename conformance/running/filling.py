@@ -19,10 +19,10 @@ from ...cases import Spec
 from ...cases.profiles.random_cases import random_stream, traits_of
 from ...cases.specs.family import drawn_operators
 from ...cases.specs.wrapping import can_wrap
-from ...reference.errors import RecordError
+from ...reference.errors import RecordError, UserError
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..probes.drawn import split_nonce
-from ..probes.naming import CaseError, portable_probes
+from ..probes.naming import portable_probes
 from ..probes.probe import Probe, SpecProbe
 from ..results.folder import RunFolder
 from ..results.records import FillingRecord
@@ -142,14 +142,14 @@ def digest_of_cases(texts: Iterable[str]) -> str:
 
 
 def with_filled(plan: Plan, target: Target, cases: Iterable[Probe | str]) -> Plan:
-    """Return the plan with more cases for a target, as probes or as lines that rebuild them. Raise CaseError for a line
+    """Return the plan with more cases for a target, as probes or as lines that rebuild them. Raise UserError for a line
     that is no case."""
     given = list(cases)
     if len(given) > _MOST_FOLLOWING:
-        raise CaseError(f"{len(given)} cases followed on {target.name}: no run adds more than {_MOST_FOLLOWING}")
+        raise UserError(f"{len(given)} cases followed on {target.name}: no run adds more than {_MOST_FOLLOWING}")
     for each in given:
         if isinstance(each, str) and not each.startswith("{"):  # nothing that lies on this machine
-            raise CaseError(f"no case: {each[:60]!a}")
+            raise UserError(f"no case: {each[:60]!a}")
     probes = [probe for each in given for probe in (portable_probes([each]) if isinstance(each, str) else [each])]
     present = plan.filled.get(target.name, ())
     ids = {probe.id for probe in present}

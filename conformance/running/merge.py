@@ -17,7 +17,7 @@ from typing import cast
 from ...reference.errors import RecordError
 from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Verdict
-from ..probes.selection import Selection, UnknownName
+from ..probes.selection import Selection
 from ..results import lines
 from ..results.evidence import FOLDER, forget_evidence
 from ..results.expected.entries import Entry, applying, expectations_of
@@ -112,7 +112,7 @@ def plan_of(run: RunFolder) -> Plan:
     )
     try:
         probes, digest = chosen_probes(selection, targets)
-    except (UnknownName, OSError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise RecordError(f"{run.path}: its cases cannot be had again: {error}") from None
     if selection.directories and digest != info["digests"].get("directories"):
         raise RecordError(f"the directories of {run.path} are not there any more as they were run")

@@ -9,7 +9,6 @@ from pathlib import Path
 from ...cases.directories.directory import DirectoryError
 from ...reference.errors import UserError
 from ..probes.directory import DirectoryProbe, digest_of_directories, probe_directories
-from ..probes.naming import CaseError
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, narrow, operator_types, select_probes
 from ..probes.shard import parse_shard
@@ -77,16 +76,16 @@ def chosen_probes(
 
 
 def _require_cases(plan: Plan) -> None:
-    """Raise CaseError if a target has no cases, because an empty run would pass."""
+    """Raise UserError if a target has no cases, because an empty run would pass."""
     for target in plan.targets:
         if plan.probes_of(target):
             continue
         if target.wrap:
-            raise CaseError(
+            raise UserError(
                 f"none of the chosen cases can be put in the wrap {target.wrap!r}: choose others, or leave it out"
             )
         about = f"none of the chosen cases is about {' or '.join(target.operators)}"
-        raise CaseError(f"{about}, which {target.name} is for: choose some, or leave it out")
+        raise UserError(f"{about}, which {target.name} is for: choose some, or leave it out")
 
 
 def _required(texts: Sequence[str], probes: Iterable[Probe]) -> frozenset[tuple[str, str]]:

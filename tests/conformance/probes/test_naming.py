@@ -13,9 +13,10 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.portable import case_text
 from onnxspec.conformance import NotConforming, assert_conforms
-from onnxspec.conformance.probes.naming import CaseError, UnknownName, expanded, portable_probes
+from onnxspec.conformance.probes.naming import UnknownName, expanded, portable_probes
 from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.reference import operator_names
+from onnxspec.reference.errors import UserError
 
 from ..miniatures import Finished, naming, read_results
 
@@ -76,7 +77,7 @@ def test_options_narrow_given_cases_as_they_narrow_others() -> None:
     ],
 )
 def test_what_is_no_case_is_said_in_a_line(text: str, complaint: str) -> None:
-    with pytest.raises(CaseError) as caught:
+    with pytest.raises(UserError) as caught:
         portable_probes([text])
     (line,) = str(caught.value).splitlines()
     assert line.startswith(complaint)
@@ -90,7 +91,7 @@ def test_two_cases_of_one_id_are_not_taken_for_each_other(inside: Inside, tmp_pa
     (directory,) = (tmp_path / "a").glob("test_*")
     (other,) = (tmp_path / "b").glob("test_*")
     other = other.rename(other.with_name(directory.name))
-    with pytest.raises(CaseError, match="two cases that differ have the id"):
+    with pytest.raises(UserError, match="two cases that differ have the id"):
         portable_probes([str(directory), str(other)])
 
 
@@ -204,7 +205,7 @@ def test_assert_conforms_takes_the_text_that_it_says(inside: Inside, tmp_path: P
     for subject in (folder, str(folder)):
         with pytest.raises(NotConforming, match=rf"repeat +{folder}"):
             assert_conforms(subject, zeros)
-    with pytest.raises(UnknownName, match="no case: "):
+    with pytest.raises(UserError, match="no case: "):
         assert_conforms('{"op":1}', zeros)
 
 
