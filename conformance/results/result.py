@@ -88,7 +88,7 @@ def place_of(where: Mapping[str, Any] | None) -> Place | None:
 
 
 def not_of(result: Result, probe: Probe) -> str:
-    """Return the fields in which a result that was read does not fit its case; empty where it fits."""
+    """Return the fields in which a result that was read does not fit its case, as text; empty where it fits."""
     expected = {
         "op": probe.op,
         "domain": probe.domain,
@@ -102,7 +102,7 @@ def not_of(result: Result, probe: Probe) -> str:
         wrong.append("clause")
     if len(result.error_sums) not in (0, 4):
         wrong.append("error_sums")
-    return ", ".join(wrong)
+    return f"does not fit the case: {', '.join(wrong)}" if wrong else ""
 
 
 def _is_clause(id: str) -> bool:

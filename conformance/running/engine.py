@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from datetime import datetime, timezone
 
-from ...reference.errors import RecordError
 from ..diagnosis.findings import findings_of
 from ..results import lines
 from ..results.evidence import forget_evidence
@@ -19,7 +18,7 @@ from ..results.writer import RunWriter
 from ..workers.pool import Pool
 from .conclusion import description_of
 from .filling import filled_again
-from .run import Plan, Run, TargetRun, stranger_among
+from .run import Plan, Run, TargetRun, require_planned
 from .target_runner import TargetRunner
 
 Observe = Callable[[TargetRun, Line], None]
@@ -36,8 +35,7 @@ def execute(plan: Plan, writer: RunWriter, observe: Observe = lambda target, lin
     run.targets += [TargetRun(target) for target in plan.targets]
     writer.require_same_run(header := lines.header_of(description_of(run)))
     run.plan = plan = filled_again(plan, writer.loaded)
-    if strange := stranger_among(writer.loaded.results, plan):
-        raise RecordError(f"{writer.folder}: {strange}; was it edited? It is left alone")
+    require_planned(writer.loaded, plan)
     writer.begin(header)
     if not writer.done:
         forget_evidence(writer.folder)

@@ -30,7 +30,7 @@ from ..targets.target import Target
 from .conclusion import conclude, description_of, looked_up
 from .filling import SHARDS, filled_again
 from .planning import chosen_probes
-from .run import Plan, Run, TargetRun, stranger_among
+from .run import Plan, Run, TargetRun, require_planned
 
 _SAME = ("onnxspec", "profile", "selection", "expected_failures", "digests")
 """Keys of a header that must be equal in all shards of a run."""
@@ -138,8 +138,7 @@ def _joined(parts: Sequence[RunFolder], to: Path) -> Run:
         if not part.described["keeps_outputs"]:
             plan = replace(plan, record=False)
     for part in parts:
-        if strange := stranger_among(part.results, plan):
-            raise RecordError(f"{part.path}: {strange}; was the folder edited?")
+        require_planned(part, plan)
     run = Run(plan, to, min(datetime.fromisoformat(part.described["started"]) for part in parts), [])
     run.problems = [f"{part.path}: {problem}" for part in parts for problem in part.problems]
     if not plan.record and any(part.described["keeps_outputs"] for part in parts):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,6 +24,7 @@ from ..probes.shard import Shard
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import no_evidence
 from ..results.expected.entries import Entry
+from ..results.folder import RunFolder
 from ..results.recorded import Recorder
 from ..results.records import EvidenceRecord, FillingRecord, Finding
 from ..results.result import Result, not_of
@@ -128,18 +129,14 @@ class Plan:
         return shlex.join([*probe.repeat(target.name), *file])
 
 
-def stranger_among(results: Iterable[Result], plan: Plan) -> str:
-    """Return a message about the first result that does not belong to a plan; empty if there is none. Results from
-    files may have been edited."""
+def require_planned(run: RunFolder, plan: Plan) -> None:
+    """Raise RecordError for a result that does not belong to a plan, because files may have been edited."""
     planned = {(target.name, probe.id): probe for target in plan.targets for probe in plan.probes_of(target)}
-    for result in results:
-        name = f"case {result.case[:200]!a} on {result.target[:200]!a}"
-        probe = planned.get((result.target, result.case))
-        if probe is None:
-            return f"{name} is not among what was to be run"
-        if wrong := not_of(result, probe):
-            return f"the result of {name} does not fit the case: {wrong}"
-    return ""
+    for (target, case), result in run.by_case.items():
+        probe = planned.get((target, case))
+        wrong = "is not among what was to be run" if probe is None else not_of(result, probe)
+        if wrong:
+            raise RecordError(f"{run.path}: case {case[:200]!a} on {target[:200]!a} {wrong}; was the folder edited?")
 
 
 @dataclass
