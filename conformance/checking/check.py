@@ -18,13 +18,22 @@ from ..models.walk import Located, nodes_of
 from .fixed_sizes import fixed_sizes
 from .general import outcomes
 from .measured import MeasuredTarget, measured_outcomes
-from .operators import judged_operators, newest_opset, operator_judged, version_in
 from .padding import padding_is_read
 from .problem import Checked, Level, Problem, Unchecked
 from .quantization import quantization
 from .rule import SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
 from .sample_node import sample_node
-from .subject import Broken, Missing, NodeSubject, Outcome, subject_of
+from .subject import (
+    Broken,
+    Missing,
+    NodeSubject,
+    Outcome,
+    judged_operators,
+    newest_opset,
+    operator_judged,
+    subject_of,
+    version_in,
+)
 
 
 class UnreadableModel(ValueError):

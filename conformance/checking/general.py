@@ -12,8 +12,7 @@ from ...reference import Operator, operator_of
 from ...reference.documents.tensors import Extent, Shape
 from ..models.folding import NotConstant
 from ..models.scope import shown_name
-from .layouts import batch_of, swapped_states
-from .sizes import agreement, fits, sizes_known
+from .sizes import agreement, batch_of, fits, sizes_known, swapped_states
 from .subject import Broken, Missing, NodeSubject, Outcome
 
 _LAYOUTS = (0, 1)

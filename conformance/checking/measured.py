@@ -1,4 +1,4 @@
-"""Failures in recorded runs that concern a node: from findings, from lists of known failures, and from similar cases.
+"""Failures in recorded runs that concern a node: from findings, and from similar cases.
 
 No statement is made about a configuration that was not tested.
 """
@@ -17,13 +17,11 @@ from ...reference.errors import UserError
 from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
 from ..judging.vocabulary import NO_FAILURE, outcome_text
 from ..probes.probe import worded
-from ..results.expected.entries import Entry, applying, in_numbers, shipped_for
 from ..results.folder import read_folder
 from ..results.records import Finding, TargetRecord
 from ..results.result import Result
-from ..targets.target import Target
 from ..text import listed, plural
-from .advice import workaround, workaround_for
+from .advice import workaround
 from .rule import MEASURED, rules
 from .sample_node import SampleNode
 from .subject import Broken, Missing, Outcome
@@ -38,14 +36,11 @@ class MeasuredTarget:
 
     findings
         Those that state which nodes they affect: by a condition or by a fault.
-    known
-        Entries of the shipped list of its known failures.
     """
 
     name: str
     results: Sequence[Result]
     findings: Sequence[Finding]
-    known: Sequence[Entry]
 
     def results_like(self, node: SampleNode) -> list[Result]:
         """Return the results of a node's operator version and type."""
@@ -55,20 +50,11 @@ class MeasuredTarget:
 
 def measured_outcomes(targets: Sequence[MeasuredTarget], node: SampleNode) -> Iterator[Outcome]:
     """Yield the failures of targets that concern a node, and the targets without a recorded case for it."""
-    reasons: set[str] = set()
     for target in targets:
         for finding in target.findings:
             results = [result for result in target.results_like(node) if result.case in finding["cases"]]
             if results and _concerns(finding, node):
-                reasons.add(finding["why"])
                 yield _of_finding(targets, target, finding, results, node)
-    for target in targets:
-        for entry in target.known:
-            if entry.reason not in reasons and _is_about(entry, node):
-                reasons.add(entry.reason)
-                releases = f" (of releases {entry.runtime})" if entry.runtime else ""
-                text = f"{target.name}: known of it: {entry.reason}{releases}"
-                yield _note(text, workaround_for([*entry.faults, *entry.features]))
     for target in targets:
         yield from _unexplained(target, node)
     for target in targets:
@@ -125,18 +111,6 @@ def _concerns(finding: Finding, node: SampleNode) -> bool:
     return condition in traits or any(f"{a} and {b}" == condition for a, b in itertools.permutations(traits, 2))
 
 
-def _is_about(entry: Entry, node: SampleNode) -> bool:
-    """Return whether an entry is about nodes like this one, with any data."""
-    return bool(
-        entry.op == node.operator
-        and not entry.cases
-        and (entry.features or entry.versions)
-        and (not entry.versions or any(in_numbers(node.node.since_version, numbers) for numbers in entry.versions))
-        and (not entry.types or node.element in entry.types)
-        and {*entry.features} <= node.features
-    )
-
-
 def read_measured(folders: Sequence[Path]) -> list[MeasuredTarget]:
     """Return the targets of recorded runs. Raise UserError."""
     results: list[Result] = []
@@ -151,16 +125,9 @@ def read_measured(folders: Sequence[Path]) -> list[MeasuredTarget]:
     for name in dict.fromkeys(result.target for result in results):
         target_records = [record for record in records if record["name"] == name]
         findings = [finding for record in target_records for finding in record["findings"] if _says_when(finding)]
-        entries = [entry for record in target_records for entry in _known_of(record)]
-        targets.append(MeasuredTarget(name, [r for r in results if r.target == name], findings, entries))
+        targets.append(MeasuredTarget(name, [r for r in results if r.target == name], findings))
     return targets
 
 
 def _says_when(finding: Finding) -> bool:
     return finding["kind"] not in NO_FAILURE and bool(finding["conditions"] or finding["fault"])
-
-
-def _known_of(target: TargetRecord) -> Sequence[Entry]:
-    """Return the entries of the shipped list that are about this version of a runtime."""
-    shipped = shipped_for(Target(target["name"], target["adapter"], target["options"]))
-    return applying(shipped, target["description"] or {})

@@ -8,8 +8,7 @@ from ...cases.directories.graph_reading import axes_of
 from ...cases.directories.reading import NotOneNode
 from ..models.folding import constants_of
 from ..models.scope import Scope, domain_of
-from .operators import operator_judged, version_of
-from .subject import NodeSubject
+from .subject import NodeSubject, operator_judged, version_of
 
 _ELEMENTWISE = ("Identity", "Cast", "Dropout", "Relu", "LeakyRelu", "Elu", "Tanh", "Sigmoid", "Clip", "Neg")
 """Operators that keep each element of their first input at its position."""

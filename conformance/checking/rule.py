@@ -10,8 +10,8 @@ from ...cases import family_of
 from ...reference import Clause, Operator, clauses_of, versions_of
 from ...reference.documents.clauses import ILLEGAL
 from . import advice
-from .operators import judged_operators
 from .problem import Level
+from .subject import judged_operators
 
 BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED = "batch-fixed", "time-frozen", "sizes-claimed", "measured"
 SHAPE_FIXED, BATCH_IN_TIME = "shape-fixed", "batch-in-time"

@@ -11,11 +11,10 @@ from typing import Annotated
 import typer
 
 from ..checking.check import check_model
-from ..checking.formatters import github_annotations, lines_of, plain, summary
+from ..checking.formatters import github_annotations, lines_of, plain, sarif, summary
 from ..checking.measured import read_measured
 from ..checking.problem import Checked, Level
 from ..checking.rule import MEASURED, Rule, examples_of, rules
-from ..checking.sarif import sarif
 from ..checking.suppression import read_suppressions, suppressed, unused
 from ..probes.selection import UnknownName
 from ..results.environment import version_of

@@ -28,10 +28,9 @@ from ..models.inference import main_scope
 from ..models.walk import Located
 from ..text import listed
 from .capture import CapturedInputs, capture
-from .connected_nodes import ConnectedNodes, connected_nodes
+from .contexts import ConnectedNodes, connected_nodes, quantized_node
 from .drawing import drawn
 from .portable import Array, NotPortable, PortableNode, portable
-from .qdq_context import quantized_node
 
 NODES = "nodes.json"
 """File next to the cases, with the node of each."""

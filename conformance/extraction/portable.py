@@ -18,10 +18,9 @@ from ...reference import FORMATS, IllegalNode, OperatorVersion
 from ...reference.documents.tensors import Shape
 from ..checking.check import check_node
 from ..checking.general import layout_of, shapes_of
-from ..checking.operators import operator_judged
 from ..checking.problem import Level
 from ..checking.sizes import sizes_known, value_of
-from ..checking.subject import NodeSubject
+from ..checking.subject import NodeSubject, operator_judged
 from ..models.folding import NotConstant, UnreadableConstant, constant, default_value
 from ..models.scope import domain_of
 from ..models.walk import Located

@@ -20,6 +20,9 @@ from .tensor_type import UNKNOWN, Type, type_from
 MOST_CALLS = 2000
 """Limit of the calls of local functions: functions that call each other twice grow without bound."""
 
+LONGEST_CHAIN = 100
+"""Limit of the operators that are followed in a row; exporters put at most ten before weights."""
+
 _LONGEST_NAME = 200
 
 
@@ -256,6 +259,19 @@ class Scope:
         if origin is None or origin[1] not in origin[0].producers:
             return None
         return origin[0], origin[0].producers[origin[1]][0]
+
+    def chain_before(self, name: str, most: int = LONGEST_CHAIN) -> Iterator[tuple[Scope, NodeProto]]:
+        """Yield the node that computes a name, the one that computes its first input, and so on, with their scopes."""
+        scope = self
+        for _ in range(most):
+            producer = scope.producer_of(name)
+            if producer is None:
+                return
+            scope, node = producer[0], producer[0].nodes[producer[1]]
+            yield scope, node
+            if not node.input:
+                return
+            name = node.input[0]
 
     def type_of(self, name: str) -> Type:
         """Return the known part of the type of a name, seen from here."""
