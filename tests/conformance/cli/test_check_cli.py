@@ -220,7 +220,7 @@ def test_a_target_without_a_recorded_case_of_the_operator_is_not_checked(run: Ru
     onnxspec.run("onnxruntime", case=CaseSpec("GRU", 14, T=2), out=folder / "run")
     done = run("right.onnx", "--measured", "run")
     missing = "what onnxruntime makes of it: no recorded case is of LSTM-14 in float32"
-    assert f"not checked  model.measured: {missing}" in done.stdout
+    assert f"not checked  model.measured: {missing}" in done.out
 
 
 def test_rules_are_listed_and_explained(run: Run) -> None:
