@@ -32,7 +32,8 @@ _DEFAULT_ONLY = {
     "input_channels": 0,
     "input_channel_offset": 0,
 }
-"""Attributes of onnxruntime's operator that need a GPU or more dimensions."""
+"""Attributes of onnxruntime's operator that need a GPU or more dimensions. Its CPU kernel refuses a state_window: "CUDA
+EP only"."""
 
 
 def _dilated_version() -> OperatorVersion:
