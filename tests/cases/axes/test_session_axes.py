@@ -163,103 +163,23 @@ def test_a_part_of_the_inputs_is_another_one_in_the_run_before(part: str) -> Non
         assert flat.sum() == 1 or part != "element"
 
 
-class OneBuffer:
-    """Target that returns outputs of the same shape in the same memory."""
-
-    def __init__(self) -> None:
-        self.buffers: dict[Any, Any] = {}
-
-    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
-        outputs = []
-        for place, array in enumerate(right(model, inputs)):
-            kept = self.buffers.setdefault((place, array.shape), array)
-            kept[...] = array
-            outputs.append(kept)
-        return outputs
-
-
-class OneModel:
-    """Target that uses the latest model for all sessions."""
-
-    def __init__(self) -> None:
-        self.last = b""
-
-    def prepare(self, model: Any) -> Any:
-        self.last = model.SerializeToString()
-        names = [value.name for value in model.graph.input]
-        target = self
-
-        class Prepared:
-            def run(self, inputs: Any) -> Outputs:
-                return right(target.last, dict(zip(names, inputs, strict=True)))
-
-        return Prepared()
-
-
-class Counting:
-    """Target whose twentieth run of all returns zeros."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
-        self.count += 1
-        outputs = right(model, inputs)
-        return [np.zeros_like(array) for array in outputs] if self.count == 20 else outputs
-
-
-class Shaken:
-    """Target that ignores the bias once after a run that failed."""
-
-    def __init__(self) -> None:
-        self.failed = False
-
-    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
-        given = {n: 0 * a if n == "B" and self.failed else a for n, a in inputs.items()}
-        try:
-            outputs = right(model, given)
-        except Exception:
-            self.failed = True
-            raise
-        self.failed = False
-        return outputs
-
-
-class Shrunk:
-    """Target that returns zeros in the added rows if sizes grow after they have shrunk."""
-
-    def __init__(self) -> None:
-        self.least = self.rows = 0
-
-    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
-        rows = inputs["X"].shape[1]
-        shrank, self.rows = rows < self.rows, rows
-        self.least = rows if shrank else self.least
-        outputs = right(model, inputs)
-        if self.least and rows > self.least:
-            outputs[0][:, :, self.least :] = 0
-        return outputs
-
-
 @pytest.mark.parametrize(
-    ("name", "make", "reason"),
+    ("name", "fault"),
     [
-        ("reweighed", Remembering, "value"),
-        ("kept", OneBuffer, "held"),
-        ("beside", OneModel, "value"),
-        ("many", Counting, "value"),
-        ("after_refusal", Shaken, "value"),
-        ("waves", Shrunk, "value"),
+        ("reweighed", "weights-kept"),
+        ("kept", "outputs-reused"),
+        ("beside", "weights-shared"),
+        ("many", "buffers-come-round"),
+        ("after_refusal", "refusal-leaves-state"),
+        ("waves", "larger-run-shows"),
     ],
 )
-def test_each_axis_finds_what_no_other_one_does(name: str, make: Callable[[], Any], reason: str) -> None:
-    weights = "initializer" if name == "beside" else "input"
-    assert judged(build_case(replace(PLAIN, weights=weights)), make()).verdict is Verdict.PASS
-    verdict = judged(with_axes(name, weights=weights), make())
-    assert (verdict.verdict, verdict.reason) in {
-        (Verdict.WRONG, reason),
-        (Verdict.UNSTABLE, reason),
-    }, verdict.message
+def test_each_axis_finds_what_no_other_one_does(name: str, fault: str) -> None:
+    weights, wrong = "initializer" if name == "beside" else "input", FAULTS[f"session.{fault}"]
+    assert judge_staged(build_case(replace(PLAIN, weights=weights)), wrong).verdict is Verdict.PASS
+    judgement = judge_staged(with_axes(name, weights=weights), wrong)
+    assert judgement.verdict in (Verdict.WRONG, Verdict.UNSTABLE), judgement.message
+    assert judgement.reason == ("held" if name == "kept" else "value")
 
 
 def test_faults_of_sessions_keep_what_they_keep_for_each_session() -> None:
