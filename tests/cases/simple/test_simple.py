@@ -10,10 +10,10 @@ import numpy as np
 import onnx
 import pytest
 
-from onnxspec.cases import build_case, clauses_exercised, digest_of, family_of, features_of, profile
+from onnxspec.cases import build_case, digest_of, family_of, features_of, profile
 from onnxspec.cases.portable import case_from_json, case_text
 from onnxspec.cases.specs.family import FRESH_CASES
-from onnxspec.reference import IllegalNode, clauses_of, evaluate, operator_names, resolve
+from onnxspec.reference import evaluate, operator_names
 
 pytestmark = pytest.mark.skipif(
     "CausalConvWithState" not in operator_names(), reason="the installed onnx lacks its schema"
@@ -40,22 +40,11 @@ def dims(model: bytes, name: str) -> list[int | str]:
 def test_core_is_of_a_size_that_compilers_can_bear() -> None:
     specs = core()
     assert 60 <= len(specs) <= 150
-    assert len({spec.id for spec in specs}) == len({spec.digest for spec in specs}) == len(specs)
-    assert {spec.id for spec in profile("smoke", *OP)} <= {spec.id for spec in specs}
+    assert sum(bool(spec.illegal) for spec in specs) >= 25
     assert {spec.id for spec in specs} <= {spec.id for spec in profile("full", *OP)}
 
 
-def test_every_clause_has_a_case() -> None:
-    exercised = {clause.id for spec in core() for clause in clauses_exercised(spec)}
-    assert exercised == {clause.id for clause in clauses_of(OP[0])}
-
-
-def test_legal_cases_are_legal_and_rebuilt_from_their_text() -> None:
-    for spec in core():
-        assert case_from_json(json.loads(case_text(spec))) == spec
-        if not spec.illegal:
-            for feed in build_case(spec).trial.feeds:
-                resolve(spec.node, feed.inputs)
+def test_cases_are_rebuilt_from_their_text_bit_for_bit() -> None:
     some = core()[::10]
     assert digest_of(some) == digest_of(case_from_json(json.loads(case_text(spec))) for spec in some)
 
@@ -65,24 +54,6 @@ def test_models_pass_the_checker_of_onnx() -> None:
         if not spec.illegal:
             model = onnx.load_model_from_string(build_case(spec).trial.model)
             onnx.checker.check_model(model, full_check=True)
-
-
-@pytest.mark.parametrize("op", [OP, ("com.microsoft::CausalConvWithState", 1)], ids=str)
-def test_each_invalid_model_breaks_the_clause_that_it_names(op: tuple[str, int]) -> None:
-    broken = [spec for spec in profile("core", *op) if spec.illegal]
-    assert len(broken) >= 25
-    for spec in broken:
-        built = build_case(spec)
-        violation = built.trial.violation
-        assert violation is not None
-        assert built.companion is not None
-        resolve(built.companion.node, built.companion.feeds[0].inputs)
-        assert features_of(spec) == {"illegal", f"illegal:{violation.topic}"}
-        if violation.due == "check":
-            continue  # the checker of onnx finds it, or an inspection of the model
-        with pytest.raises(IllegalNode) as raised:
-            resolve(built.trial.node, built.trial.feeds[0].inputs)
-        assert raised.value.clause == violation.clause(op[0])
 
 
 @pytest.mark.parametrize("session", ["chain", "cut"])
