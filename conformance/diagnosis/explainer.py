@@ -141,8 +141,12 @@ def _failing_case(probe: Probe, judgement: Judgement, outcomes: Sequence[Outcome
     trials = probe.prepare().trials
     if not trials:
         return None
-    view = view_of(trials, outcomes, judgement).own
-    return failing_case_of(probe.id, *view, probe.clauses, probe.size, slight)
+    view = view_of(trials, outcomes, judgement)
+    trial, outcome = view.own
+    wrong_output = (judgement.where or {}).get("output")
+    if view.all_outputs is not None and wrong_output is not None and wrong_output not in trial.node.outputs:
+        trial, outcome = view.all_outputs
+    return failing_case_of(probe.id, trial, outcome, probe.clauses, probe.size, slight)
 
 
 def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:

@@ -93,6 +93,8 @@ class ObservedCase:
         return self._fits[faults]
 
     def _fit(self, faults: Explanation) -> Fit | None:
+        if self._right:
+            return None
         arithmetic = [fault for fault in faults if fault.layer == "arithmetic"]
         if not all(map(self.case.computed_in, arithmetic)):
             return None
@@ -108,6 +110,11 @@ class ObservedCase:
     def _within(self, faults: Sequence[Fault], accuracy: str) -> Fit | None:
         fits = (self.observation.fit(faults, choice, accuracy) for choice in self.interpretations)
         return next((fit for fit in fits if fit is not None), None)
+
+    @cached_property
+    def _right(self) -> bool:
+        """Whether the target's own class holds all outputs: then they are evidence of no fault."""
+        return self._within((), self._accuracies[0]) is not None
 
     @cached_property
     def _telling(self) -> list[str]:

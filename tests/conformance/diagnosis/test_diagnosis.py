@@ -10,7 +10,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.diagnosis.explainer import explained
+from onnxspec.conformance.diagnosis.explainer import Explainer, explained
 from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, FailingCase, failing_case_of
 from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
@@ -124,6 +124,37 @@ def test_what_nothing_explains_is_left_unexplained() -> None:
     # No experiment was made, and the effort did not suffice for all faults: a page that reads this must not claim
     # otherwise.
     assert [f["searched"] for f in findings] == [False] * len(findings)
+
+
+def test_a_wrong_output_of_the_run_with_all_outputs_is_explained_by_that_run() -> None:
+    """Only Y_c is wrong, and the case itself asks for Y_h alone."""
+
+    def run(node: Node, inputs: Arrays) -> Arrays:
+        outputs = {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()}
+        if "Y_c" in outputs:
+            outputs["Y_c"][1] = outputs["Y_c"][0]
+        return outputs
+
+    spec = CaseSpec("LSTM", 22, direction="bidirectional", outputs=("", "Y_h"))
+    probe, case = SpecProbe(spec), build_case(spec)
+    outcomes = [staged_outcome(trial, run) for trial in case.trials]
+    prepared = probe.prepare()
+    tried = CaseRun(probe, prepared, tuple(outcomes), prepared.judge(outcomes, "standard"))
+    assert tried.judgement.where is not None
+    assert tried.judgement.where["output"] == "Y_c"
+    assert Explainer("standard", 5000).explain(tried) == ("direction.states-shared@Y_c",)
+
+
+def test_right_outputs_are_explained_by_no_fault() -> None:
+    """A class of wider bounds is no explanation of numbers that lie within the declared one."""
+    case = build_case(CaseSpec("LSTM", 22, outputs=("", "Y_h")))
+    right = staged_outcome(
+        case.trial,
+        lambda node, inputs: {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()},
+    )
+    failing_case = failing_case_of("right", case.trial, right, (), (0, 0))
+    assert failing_case is not None
+    assert named([failing_case]) == {}
 
 
 def test_the_search_ends_when_its_effort_is_spent() -> None:
