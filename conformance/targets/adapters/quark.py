@@ -36,6 +36,8 @@ class Adapter:
             message = "AMD Quark's kernels for the CPU are what this target runs, not those of {}"
             raise ValueError(message.format(settings["provider"]))
         self.library = quark_library.quark_library(**{key: settings.pop(key) for key in OWN})
+        # A library for another onnxruntime may crash the process here: then this line is among its last output.
+        print(f"registering {self.library.path} in onnxruntime {runtime.ort.__version__}")
         settings["custom_op_libraries"] = [*settings["custom_op_libraries"], self.library.path]
         self._runtime = runtime.Adapter(settings)
 

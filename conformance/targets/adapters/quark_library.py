@@ -1,4 +1,4 @@
-"""AMD Quark's custom-op library for onnxruntime: found, or built from the package's sources, and tried.
+"""AMD Quark's custom-op library for onnxruntime: found, or built from the package's sources.
 
 The package ``amd-quark`` ships the operators of the domain ``com.amd.quark`` as C++ sources and compiles them with
 PyTorch's help when it is imported. Neither PyTorch nor the import is needed: the sources that are meant for the CPU and
@@ -32,7 +32,6 @@ FLAGS = ("-O3", "-std=c++17", "-DNO_GPU", "-fPIC", "-shared", "-w")
 PACKAGE = "amd-quark"
 TESTED = "0.13"
 BUILD_LIMIT = 600.0
-PROBE_LIMIT = 120.0
 """Seconds."""
 
 _FOLDER = Path("onnx", "operators", "custom_ops")
@@ -42,15 +41,6 @@ _SOURCES = (
 )
 _SUFFIX = {"Darwin": ".dylib", "Windows": ".dll"}.get(platform.system(), ".so")
 _INSTALL = f"pip install --no-deps {PACKAGE}=={TESTED}"
-_PROBE = """
-import sys
-import onnxruntime as ort
-print(ort.__version__, flush=True)
-options = ort.SessionOptions()
-options.log_severity_level = 4
-options.register_custom_ops_library(sys.argv[1])
-print("registered", flush=True)
-"""
 
 
 class NoLibrary(RuntimeError):
@@ -58,7 +48,7 @@ class NoLibrary(RuntimeError):
 
 
 class Library(NamedTuple):
-    """A library that onnxruntime has registered without harm.
+    """A custom-op library.
 
     path
         Of the shared library.
@@ -77,7 +67,7 @@ class Library(NamedTuple):
 
 
 def quark_library(library: str = "", package: str = "", compiler: str = "", cache: str = "") -> Library:
-    """Return the custom-op library, tried with the onnxruntime of this interpreter.
+    """Return the custom-op library.
 
     library
         Path of one; then nothing is looked for.
@@ -95,21 +85,14 @@ def quark_library(library: str = "", package: str = "", compiler: str = "", cach
         path = Path(library).expanduser()
         if not path.is_file():
             raise NoLibrary(f"there is no file {path}: option library names AMD Quark's custom-op library")
-        chosen = Library(str(path.resolve()), "given", "", "")
-        _try(chosen, cache, 0)
-        return chosen
+        return Library(str(path.resolve()), "given", "", "")
     folder = _package_folder(package or os.environ.get("ONNXSPEC_QUARK_PACKAGE", ""))
     version = _version_of(folder)
-    api = _api_of(folder / _FOLDER)
+    _refuse_older(_onnxruntime_version(), _api_of(folder / _FOLDER))
     shipped = _shipped(folder / _FOLDER)
     if shipped is not None:
-        chosen = Library(str(shipped), "shipped", version, "")
-        _try(chosen, cache, api)
-        return chosen
-    _refuse_older(_onnxruntime_version(), api)
-    chosen = _built(folder / _FOLDER, version, compiler, _cache_folder(cache))
-    _try(chosen, cache, api)
-    return chosen
+        return Library(str(shipped), "shipped", version, "")
+    return _built(folder / _FOLDER, version, compiler, _cache_folder(cache))
 
 
 def _package_folder(package: str) -> Path:
@@ -271,57 +254,3 @@ def _refuse_older(version: str, api: int) -> None:
             f"AMD Quark's library needs onnxruntime 1.{api} or newer, and {sys.executable} has {version}, in which it "
             f"crashes at registration: pip install 'onnxruntime>=1.{api}'"
         )
-
-
-def _try(library: Library, cache: str, api: int) -> None:
-    """Register the library in a process of its own, where it may crash. What went well once is not tried again."""
-    mark = _mark(library, cache)
-    if mark is not None and mark.is_file():
-        return
-    try:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROBE, library.path],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=PROBE_LIMIT,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise NoLibrary(f"registering {library.path} could not be tried: {error}") from None
-    lines = done.stdout.decode("utf-8", "replace").split()
-    if done.returncode == 0 and lines[-1:] == ["registered"]:
-        if mark is not None:
-            try:
-                mark.parent.mkdir(parents=True, exist_ok=True)
-                mark.touch()
-            except OSError:
-                pass  # then it is tried again next time
-        return
-    version = lines[0] if lines else ""
-    errors = done.stderr.decode("utf-8", "replace").strip().splitlines()
-    if not version:
-        raise NoLibrary(f"onnxruntime cannot be imported by {sys.executable}: {errors[-1] if errors else 'it crashed'}")
-    _refuse_older(version, api)
-    asked = re.search(r"requested API version \[(\d+)\]", " ".join(errors))
-    if asked:
-        _refuse_older(version, int(asked.group(1)))
-    how = f"crashes at registration (signal {-done.returncode})" if done.returncode < 0 else "cannot be registered"
-    reason = f": {errors[-1][:300]}" if errors else ""
-    fix = (
-        "build it again for this onnxruntime"
-        if library.origin == "given"
-        else f"{_INSTALL}, or name another in option library"
-    )
-    raise NoLibrary(f"{library.path} {how} in onnxruntime {version}{reason}; {fix}")
-
-
-def _mark(library: Library, cache: str) -> Path | None:
-    """Return the file that says that this library went well with this onnxruntime."""
-    try:
-        version, state = _onnxruntime_version(), os.stat(library.path)
-    except OSError:
-        return None
-    if not version:
-        return None
-    facts = (library.path, state.st_size, state.st_mtime_ns, version, sys.executable, platform.machine())
-    name = hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
-    return _cache_folder(cache) / f"registered-{name}"
