@@ -64,7 +64,7 @@ _UNEXPLAINED = 2
 _GIVEN_UP = 3
 """Number of successive searches without a result after which an operator is given up."""
 
-_FRUITLESS = 2
+_FRUITLESS = 1
 """Number of successive searches without a result after which only faults everywhere are tried, not scopes and pairs.
 Experiments find those on a smallest case, which costs less."""
 
