@@ -23,34 +23,34 @@ from ..workers.one_thread import one_thread
 _USAGE: Any = typer.BadParameter.__base__
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
-    "run": ("run:run", "Run the cases on targets, compare, and say what is wrong."),
+    "run": ("run:run", "Run test cases on targets and report what is wrong."),
     "list": ("directories:list_cases", "List the cases of a profile, one a line."),
     "check": (
         "check:check",
-        "Find the recurrent nodes of models that break their operator's document, without running anything.",
+        "Find recurrent nodes that violate the ONNX specification, without running them.",
     ),
     "compare": (
         "compare:compare",
-        "Compare a model with a framework's results, and find the attribute or weight that explains a difference.",
+        "Compare a model with a framework's results, and find the cause of a difference.",
     ),
     "clauses": ("clauses:clauses", "Show the clauses of an operator, or of all."),
-    "diff": ("report:diff", "Say what got worse, better or otherwise different between two runs."),
+    "diff": ("report:diff", "Compare two runs: what got worse, better or otherwise different."),
     "generate": ("directories:generate_cases", "Write cases as ONNX test-case directories, with a manifest."),
     "explain": ("explain:explain", "Show one case, step by step."),
     "fuzz": ("fuzz:fuzz", "Run random cases beyond the profiles, and report failures as run does."),
-    "merge": ("merge:merge", "Put the shards of a run together."),
-    "prove": ("prove:prove_cases", "Prove that the suite catches faults and accuses nobody."),
-    "report": ("report:report", "Put several runs side by side in one report."),
-    "site": ("report:site", "Write a static site: which runtime computes what rightly, and since which release."),
+    "merge": ("merge:merge", "Merge the shards of a run."),
+    "prove": ("prove:prove_cases", "Test the test suite (mutation testing)."),
+    "report": ("report:report", "Write one report of several runs."),
+    "site": ("report:site", "Write a static site: what each runtime computes correctly, and since which release."),
     "certify": (
         "certify:certify",
-        "Make a certification package of a runtime, which anybody can verify without the hardware.",
+        "Make a certification package, which anybody can verify without the hardware.",
     ),
     "verify": (
         "certify:verify_package",
         "Verify a certification package: recompute its claims from the recorded outputs.",
     ),
-    "targets": ("targets:list_targets", "List the targets, and what installs those that are missing."),
+    "targets": ("targets:list_targets", "List the targets, and how to install missing ones."),
 }
 """Each command, in the order of the help: its module and function, and the first sentence of its help."""
 

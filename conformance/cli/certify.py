@@ -40,16 +40,17 @@ def certify(
     vendor: Annotated[str, typer.Option("--vendor", metavar="NAME", help="Vendor of the product.")],
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Package to write.")],
     waivers: Annotated[
-        Path | None, typer.Option("--waivers", metavar="FILE", help="Failures that somebody answers for, as TOML.")
+        Path | None,
+        typer.Option("--waivers", metavar="FILE", help="TOML file of accepted failures, each with its owner."),
     ] = None,
     target: Annotated[
-        str, typer.Option("--target", "-t", metavar="TARGET", help="Target of the run, if it has several.")
+        str, typer.Option("--target", "-t", metavar="TARGET", help="Target, if the run has several.")
     ] = "",
     key: Annotated[
         Path | None, typer.Option("--key", metavar="FILE", help="Sign with this ed25519 key, as PEM.")
     ] = None,
 ) -> NoReturn:
-    """Make a certification package of a runtime, which anybody can verify without the hardware.
+    """Make a certification package, which anybody can verify without the hardware.
 
     docs/certification.md explains the levels.
 
@@ -140,12 +141,12 @@ def _write_pages(package: Package, out: Path) -> None:
 
 def verify_package(
     package: Annotated[Path, typer.Argument(metavar="PACKAGE", help="File that 'onnxspec certify' has written.")],
-    nonce: Annotated[str, typer.Option("--nonce", metavar="NONCE", help="Number that you have asked for.")] = "",
+    nonce: Annotated[str, typer.Option("--nonce", metavar="NONCE", help="Number that you gave to the vendor.")] = "",
     signer: Annotated[
         Path | None, typer.Option("--signer", metavar="FILE", help="Public key of the signer, as PEM.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder for the pages of a confirmed package.")
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write the pages of a verified package.")
     ] = None,
 ) -> NoReturn:
     """Verify a certification package: recompute its claims from the recorded outputs.
@@ -193,5 +194,5 @@ def _tell(verification: Verification) -> None:
             say(f"{'':{width}}  {'':11}  and {check.count - len(check.differs)} more")
     for remark in verification.remarks:
         warn(f"remark: {remark}", "yellow")
-    confirmed = "same: every claim that can be recomputed is confirmed"
-    say("", "differs: not every claim is confirmed" if verification.differs else confirmed)
+    verified = "VERIFIED: every claim that can be recomputed is confirmed"
+    say("", "NOT VERIFIED: the package differs from its record" if verification.differs else verified)

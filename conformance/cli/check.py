@@ -27,29 +27,25 @@ _STYLES = {"error": "red", "warning": "yellow", "note": "cyan", "": ""}
 
 def check(
     models: Annotated[list[Path] | None, typer.Argument(metavar="MODEL...", help="ONNX models.")] = None,
-    form: Annotated[str, typer.Option("--format", metavar="|".join(_FORMS), help="In which form to say it.")] = "text",
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Also fail on warnings, notes, and what could not be checked.")
-    ] = False,
+    form: Annotated[str, typer.Option("--format", metavar="|".join(_FORMS), help="Output format.")] = "text",
+    strict: Annotated[bool, typer.Option("--strict", help="Also fail on warnings, notes and unchecked nodes.")] = False,
     suppress: Annotated[
         Path | None,
-        typer.Option("--suppress", metavar="FILE", help="Problems that are accepted, each with its reason, as TOML."),
+        typer.Option("--suppress", metavar="FILE", help="TOML file of accepted problems, each with its reason."),
     ] = None,
     measured: Annotated[
         list[Path] | None,
         typer.Option(
-            "--measured", metavar="RUN", help="Note what a target fails or does not support by this run; repeatable."
+            "--measured", metavar="RUN", help="Annotate nodes with the failures and refusals in RUN; repeatable."
         ),
     ] = None,
     list_rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,
-    explain: Annotated[
-        str | None, typer.Option("--explain", metavar="RULE", help="Say what a rule is about and exit.")
-    ] = None,
+    explain: Annotated[str | None, typer.Option("--explain", metavar="RULE", help="Explain a rule and exit.")] = None,
 ) -> None:
-    """Find the recurrent nodes of models that break their operator's document, without running anything.
+    """Find recurrent nodes that violate the ONNX specification, without running them.
 
-    Exit code 0: no error; 1: an error, or our own code or the operator's broke off (with --strict anything at all);
-    2: a model cannot be read, or usage.
+    Exit code 0: no error; 1: an error was found, or onnxspec failed (with --strict: anything at all); 2: bad
+    arguments, or a model that cannot be read.
     """
     if list_rules or explain is not None:
         _tell_rules(explain)

@@ -24,7 +24,7 @@ def compare(
         ),
     ],
 ) -> None:
-    """Compare a model with a framework's results, and find the attribute or weight that explains a difference.
+    """Compare a model with a framework's results, and find the cause of a difference.
 
     Exit code 0: the results agree; 1: they differ, explained or not; 2: the model or the arrays cannot be used.
     """

@@ -40,9 +40,8 @@ def generate_cases(
 ) -> None:
     """Write cases as ONNX test-case directories, with a manifest.
 
-    They run in every runner that follows onnx.backend.test. Without --all only those are written whose right results
-    all lie within that runner's tolerance, and on which the document leaves nothing open; the manifest says why others
-    are left out.
+    Every runner in the form of onnx.backend.test can run them. Without --all, only cases are written that a fixed
+    tolerance judges fairly and on which the specification leaves nothing open; the manifest has the reasons.
     """
     try:
         chosen = selection_of(profile, op, None, type, case)
@@ -120,10 +119,8 @@ def list_cases(
     op: Ops = None,
     type: Types = None,
     case: CaseIds = None,
-    features: Annotated[bool, typer.Option("--features", help="Show what each case contains.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Each case as the JSON of its spec, which --case takes anywhere.")
-    ] = False,
+    features: Annotated[bool, typer.Option("--features", help="Print the features of each case.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each case as JSON, for --case.")] = False,
 ) -> None:
     """List the cases of a profile, one a line."""
     if features and as_json:

@@ -49,7 +49,7 @@ def explain(
             "--target",
             "-t",
             metavar="TARGET",
-            help="Show what this target returns, too.",
+            help="Also show what this target returns.",
         ),
     ] = None,
     emit: Annotated[

@@ -22,7 +22,7 @@ def merge(
     runs: Runs,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run.")],
 ) -> NoReturn:
-    """Put the shards of a run together.
+    """Merge the shards of a run.
 
     Findings are computed from all results, and there is a report. Runs of other cases or targets are refused. Missing
     cases can be run with 'onnxspec run --resume' in the merged folder.

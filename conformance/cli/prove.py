@@ -29,16 +29,16 @@ def prove_cases(
     fault: Annotated[
         list[str] | None, typer.Option("--fault", metavar="ID", help="Only this fault; repeatable.")
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FILE", help="Where the whole table goes, as CSV.")
-    ] = Path("proof.csv"),
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Table of all faults, as CSV.")] = Path(
+        "proof.csv"
+    ),
 ) -> None:
-    """Prove that the suite catches faults and accuses nobody.
+    """Test the test suite (mutation testing).
 
-    Every fault and every conforming variant runs through a profile. A fault is the reference with one thing
-    wrong. Each must be caught by two cases or more, eight radii away from what is right, in every operator and type
-    in which it can show; every clause that can be broken must have a fault, every clause a case; and no conforming
-    kernel may fail anywhere. Exit code 1 where that does not hold.
+    Every fault (the reference with one thing wrong) and every conforming variant runs through a profile. At least two
+    cases must catch each fault, by at least 8 error bounds, in every operator and type that it concerns. Every clause
+    that can be violated must have a fault, every clause a case; and no conforming variant may fail. Exit code 1:
+    something of this does not hold.
     """
     selection = selection_of(profile, op, None, type)
     specs = select(selection)

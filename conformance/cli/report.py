@@ -32,10 +32,10 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Put several runs side by side in one report.
+    """Write one report of several runs.
 
-    They may be of other targets, versions or days. The report holds all that it needs and can be moved or sent.
-    A run that cannot be read costs one line; the rest is reported.
+    Runs may be of different targets, versions or days. The report can be moved or sent. Runs that cannot be read are
+    left out, with a line each.
 
     Exit code 0: every run is in the report; 1: at least one had to be left out; 2: bad arguments, or none can be read.
     """
@@ -99,10 +99,9 @@ def site(
         Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the site; an earlier one is replaced.")
     ],
 ) -> None:
-    """Write a static site: which runtime computes what rightly, and since which release.
+    """Write a static site: what each runtime computes correctly, and since which release.
 
-    Give it runs of several runtimes, and of several releases of each: what they were called does not matter,
-    runtime and version stand in the run. It needs no server, opens from its files, and has badges.
+    Give it runs of several runtimes, and of several releases of each. The site needs no server, and has badges.
 
     Exit code 0: every run is on the site; 1: something was left out; 2: bad arguments, or none can be
     read.
@@ -135,12 +134,12 @@ class Form(str, enum.Enum):
 def diff(
     old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the earlier run.")],
     new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the later run.")],
-    form: Annotated[Form, typer.Option("--format", "-f", help="How it is written.")] = Form.TEXT,
+    form: Annotated[Form, typer.Option("--format", "-f", help="Output format.")] = Form.TEXT,
 ) -> None:
-    """Say what got worse, better or otherwise different between two runs.
+    """Compare two runs: what got worse, better or otherwise different.
 
-    Targets are compared that have one name in both; where each run has one target only, these two. Cases that
-    only one run has are told apart and decide nothing.
+    Targets of the same name are compared, or the only target of each run. Cases that only one run has are listed
+    apart and decide nothing.
 
     Exit code 0: nothing got worse; 1: a case broke, one is no longer supported, or accuracy has a wider grade;
     2: bad arguments, or a run cannot be read.

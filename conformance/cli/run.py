@@ -104,7 +104,7 @@ def run(
     json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print new failures only.")] = False,
 ) -> None:
-    """Run the cases on targets, compare, and say what is wrong. Results go to a folder, with a report to read.
+    """Run test cases on targets and report what is wrong. Results go to a folder, with a report to read.
 
     Exit code 0: every failing result was expected; 1: one was not; 2: bad arguments; 3: a target could not start.
     """

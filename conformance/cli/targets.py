@@ -26,13 +26,11 @@ _FORMS = (
 
 def list_targets(
     targets_file: TargetsFile = None,
-    all: Annotated[
-        bool, typer.Option("--all", help="Start what a table has a command for, too: other machines, containers.")
-    ] = False,
+    all: Annotated[bool, typer.Option("--all", help="Also start targets on other machines and in containers.")] = False,
 ) -> None:
-    """List the targets, and what installs those that are missing.
+    """List the targets, and how to install missing ones.
 
-    Every runtime is started once, in a process of its own; what needs a command of a table only with --all.
+    Every runtime is started once, in its own process; those on other machines and in containers only with --all.
     """
     if targets_file is None and Path("targets.toml").is_file():
         targets_file = Path("targets.toml")
