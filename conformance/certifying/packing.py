@@ -9,7 +9,7 @@ import datetime
 import hashlib
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -67,30 +67,13 @@ class Claim:
         return read_waivers(self.waivers, WAIVERS) if self.waivers else ()
 
 
-@dataclass(frozen=True)
-class Records:
-    """Files of a package: the claim about the product, and the files that support it."""
-
-    statement: StatementRecord
-    suite: SuiteRecord
-    measured: MeasuredRecord
-    files: Mapping[str, bytes]
-
-
 def files_of(replay: Replay, claim: Claim) -> dict[str, bytes]:
     """Return every file of a package except its envelope. Raise RecordError."""
-    records = records_of(replay, claim)
-    return {**records.files, STATEMENT: attested(records.statement, records.files)}
-
-
-def records_of(replay: Replay, claim: Claim) -> Records:
-    """Return the records of a package. Raise RecordError."""
     waivers = claim.checked()
-    measured, suite = measured_of(replay), suite_of(replay)
-    files = {ENVIRONMENT: as_json(measured), SUITE: as_json(suite), **replay.files}
+    files = {ENVIRONMENT: as_json(measured_of(replay)), SUITE: as_json(suite_of(replay)), **replay.files}
     if claim.waivers:
         files[WAIVERS] = claim.waivers
-    return Records(statement_of(replay, claim, waivers), suite, measured, files)
+    return {**files, STATEMENT: attested(statement_of(replay, claim, waivers), files)}
 
 
 def measured_of(replay: Replay) -> MeasuredRecord:

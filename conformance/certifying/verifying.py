@@ -11,18 +11,18 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from ...reference.errors import RecordError
-from ..border.strict_json import MalformedJson, parse
+from ..border.strict_json import MalformedJson, decode, parse
 from ..judging.judgement import OF_FORBIDDEN, Verdict
 from ..results.result import Result
 from .package import ENVELOPE, STATEMENT, Package, as_json, attestation_of, record_in, subject_differences
-from .packing import ENVIRONMENT, SUITE, WAIVERS, Claim, Records, own_sources, records_of
+from .packing import ENVIRONMENT, SUITE, WAIVERS, Claim, files_of, own_sources
 from .records import AttestationRecord, MeasuredRecord, StatementRecord, SuiteRecord
 from .replay import BY_NUMBERS, RUN_FOLDER, Replay, replay
 from .signing import signature_differences
@@ -102,13 +102,13 @@ def verify(package: Package, today: datetime.date, nonce: str = "", signer: Any 
         return verification
     try:
         replayed = replay(package.folder / RUN_FOLDER, jobs=jobs)
-        records = records_of(replayed, _claim(verification))
+        files = files_of(replayed, _claim(verification))
     except (RecordError, MalformedJson) as error:
         verification.check("record").differ(str(error).replace(f"{package.folder}/", ""))
         return verification
-    _check_cases(verification, replayed, suite, records.suite)
+    _check_cases(verification, replayed, suite, decode(files[SUITE], SuiteRecord))
     _check_results(verification, replayed)
-    _check_records(verification, replayed, records, measured)
+    _check_records(verification, replayed, files, measured)
     _check_days(verification, replayed, today)
     _check_nonce(verification, nonce)
     return verification
@@ -208,7 +208,9 @@ _CHECK_OF = {
 }
 
 
-def _check_records(verification: Verification, again: Replay, records: Records, measured: MeasuredRecord) -> None:
+def _check_records(
+    verification: Verification, again: Replay, files: Mapping[str, bytes], measured: MeasuredRecord
+) -> None:
     """Compare the statement and every file with the recomputed ones."""
     package, claimed = verification.package, verification.statement
     counts = Counter(row.status for row in claimed.rows)
@@ -221,19 +223,20 @@ def _check_records(verification: Verification, again: Replay, records: Records, 
     verification.check("environment", runtime, mark="reported")
     verification.check("record", f"{len(again.outcomes)} cases, {len(again.fresh)} in a fresh process")
     verification.check("placement", f"{claimed.placement.proof} {claimed.placement.provider}".strip())
-    for location, claimed_value, recomputed_value in differences(claimed, records.statement):
+    recomputed = decode(files[STATEMENT], AttestationRecord).predicate
+    for location, claimed_value, recomputed_value in differences(claimed, recomputed):
         statement.differ(f"{STATEMENT}: {location}: claimed {claimed_value}, recomputed {recomputed_value}")
     if package.content(STATEMENT) != as_json(verification.attestation):
         statement.differ(f"{STATEMENT}: is written otherwise than onnxspec writes it")
     names = {*package.names} - {STATEMENT, ENVELOPE}
-    for path in sorted(names | records.files.keys()):
+    for path in sorted(names | files.keys() - {STATEMENT}):
         check = verification.check(_CHECK_OF.get(path, "record" if path.startswith(f"{RUN_FOLDER}/") else "files"))
-        if path not in records.files:
+        if path not in files:
             check.differ(f"{path}: no package holds such a file")
         elif path not in names:
             check.differ(f"{path}: is missing")
         else:
-            for line in _file_differences(path, package.content(path), records.files[path]):
+            for line in _file_differences(path, package.content(path), files[path]):
                 check.differ(line)
 
 
@@ -245,8 +248,8 @@ def _file_differences(path: str, claimed: bytes, again: bytes) -> Iterator[str]:
     if not numbers or len(claimed) > _LARGEST:
         digests = [hashlib.sha256(content).hexdigest()[:16] for content in (claimed, again)]
         yield f"{path}: claimed {len(claimed)} bytes, {digests[0]}; recomputed {len(again)} bytes, {digests[1]}"
-        if not path.endswith(".json") or len(claimed) > _LARGEST:
-            return
+    if not path.endswith((".json", ".jsonl")) or len(claimed) > _LARGEST:
+        return
     ours, theirs = (again.splitlines(), claimed.splitlines()) if path.endswith("l") else ([again], [claimed])
     if len(ours) != len(theirs):
         yield f"{path}: claimed {len(theirs)} lines, recomputed {len(ours)}"
