@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ...reference import Configuration, IllegalNode, Node, configure, operator_version
+from ...reference import Configuration, Node, configure, operator_version
 from ...reference.documents.clauses import ILLEGAL
 from ..axes.axis import Axis, features_in
 from .data import inputs_of
@@ -95,11 +95,6 @@ def model_features(initializers: bool, symbolic: bool, rerun: bool) -> frozenset
     """Return the features of a model and its use: weights as constants, dimensions with names, more than one run."""
     present = {"initializers": initializers, "symbolic": symbolic, "rerun": rerun}
     return frozenset(name for name, is_present in present.items() if is_present)
-
-
-def illegal_feature(error: IllegalNode) -> str:
-    """Return the feature of an invalid model: ``illegal:`` and the topic of the clause that it violates."""
-    return f"{ILLEGAL}{error.clause.partition('.')[2]}"
 
 
 def node_features(

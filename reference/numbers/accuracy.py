@@ -15,8 +15,6 @@ from msgspec import Struct
 
 from .formats import FORMATS, Format
 
-__all__ = ["ACCURACY_CLASSES", "WIDER_PRESETS", "AccuracyClass", "Budget", "accuracy_class", "any_of", "budget"]
-
 
 class AccuracyClass(Struct, frozen=True):
     """Accuracy class: the roundings that a conforming implementation may make.

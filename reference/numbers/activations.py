@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from .accuracy import ORACLE_ACTIVATION, ORACLE_UNIT, Budget
 
-__all__ = ["ACTIVATIONS", "THRESHOLDED_RELU_ABOVE", "Activation", "ActivationKind", "Coefficient", "kind_named"]
-
 Array = NDArray[np.float64]
 
 

@@ -15,8 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Affine", "Channels", "Codec", "product_codec"]
-
 # Quotients beyond this are far outside every range, but within int64.
 _FAR = 2.0**40
 

@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 
 from .accuracy import ORACLE_UNIT, Budget
 
-__all__ = ["RADIUS_SLACK", "Array", "Bounded", "Mask", "Sum", "either"]
-
 Array = NDArray[np.float64]
 Radii: TypeAlias = NDArray[Any]
 Mask: TypeAlias = "NDArray[np.bool_] | None"

@@ -16,8 +16,6 @@ from .accuracy import ORACLE_UNIT, Budget
 from .activations import Activation
 from .bounded import Array, Bounded, Mask, Radii, Sum, either, size_like
 
-__all__ = ["LEAST_SINGLE", "Bounding", "Radius", "Weights", "in_double"]
-
 Radius: TypeAlias = type[np.float64] | type[np.float32]
 """Type of radii. Float32 is for large cases, because it halves the memory traffic."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-__all__ = ["FORMATS", "Format", "format_of"]
-
 
 class Format(Struct, frozen=True, dict=True):
     """One binary floating-point format.

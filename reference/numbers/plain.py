@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from .activations import Activation
 
-__all__ = ["Joining", "Ordered", "Plain", "ordered_product"]
-
 Array = NDArray[np.float64]
 
 

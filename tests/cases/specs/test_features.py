@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import CaseSpec, clauses_exercised, features_of, profile
-from onnxspec.cases.specs.features import all_features, illegal_feature, node_features
+from onnxspec.cases.specs.features import all_features, node_features
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference import IllegalNode, Node, clauses_of, versions_of
+from onnxspec.reference import Node, versions_of
 
 
 def features(op: str = "LSTM", version: int = 14, **fields: Any) -> frozenset[str]:
@@ -86,10 +86,3 @@ def test_a_type_is_a_feature() -> None:
     assert "bfloat16" in features(version=22, type="bfloat16")
     assert "lstm.types.bfloat16" in {c.id for c in clauses_exercised(CaseSpec("LSTM", 22, "bfloat16"))}
     assert "bfloat16" not in all_features("LSTM", 14)
-
-
-def test_what_a_node_breaks_is_a_feature_by_which_its_clause_is_found() -> None:
-    with pytest.raises(IllegalNode) as refused:
-        node_of({"layout": 2})
-    assert illegal_feature(refused.value) == "illegal:layout"
-    assert [clause.id for clause in clauses_of("GRU", 14, {illegal_feature(refused.value)})] == ["gru.layout"]
