@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ..conformance.results.sections import undecided
-from ..conformance.results.summary import FailureGroup, Summary, look_of, summary_of
+from ..conformance.results.summary import FailureGroup, Summary, summary_of
 from ..conformance.text import listed
 from .findings import Finding
 from .subject import Subject
@@ -62,15 +62,14 @@ def target_summary(subject: Subject, findings: Sequence[Finding]) -> TargetSumma
     """Return the summary of a target; ``findings`` are the findings of the page."""
     own_findings = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
     info = subject.run.info
-    chosen = [*info["selection"]["case"], *info["selection"]["directories"]]
     summary = summary_of(
         subject.results,
         [member.record for _, member in own_findings],
         stale=len(subject.info["stale"]),
         unlisted=len(subject.info["unlisted"]),
         lists_used=info["expected_failures"],
-        look=look_of(info["profile"], chosen),
-        chosen=bool(chosen),
+        profile=info["profile"],
+        chosen=bool(info["selection"]["case"] or info["selection"]["directories"]),
     )
     reasons = []
     for reason, results in undecided(subject.results):

@@ -26,7 +26,7 @@ FEW = 0.1
 The value is a choice: it only colours a badge, which has the counts.
 """
 
-_LOOK = "smoke"
+_SMALL = "smoke"
 _FORBIDDEN = Verdict.NOT_REJECTED
 
 
@@ -126,7 +126,7 @@ def summary_of(
     stale: int = 0,
     unlisted: int = 0,
     lists_used: bool = True,
-    look: str = "",
+    profile: str = "",
     chosen: bool = False,
 ) -> Summary:
     """Return the summary of one target.
@@ -137,13 +137,14 @@ def summary_of(
         Number of known failures with a confirmed cause that the list does not name.
     lists_used
         Whether lists of known failures were used at all.
-    look
-        The profile that was run, where it is too small for conclusions (:func:`look_of`).
+    profile
+        The profile that was run; smoke is too small for conclusions.
     chosen
         Whether the cases were chosen one by one.
     """
     started = not results or any(r.verdict is not Verdict.UNAVAILABLE for r in results)
-    state, badge, conforms = _conclusion(results, started, lists_used, look, chosen)
+    small = profile.startswith(_SMALL) and not chosen
+    state, badge, conforms = _conclusion(results, started, lists_used, small, chosen)
     if any(RANDOM_WEIGHTS in r.flags for r in results):
         badge, conforms = f"{badge}, with random weights", f"{conforms}, with random weights"
     failed = _count(results, FAILING - DECLINED)
@@ -192,11 +193,6 @@ def _shown(results: Iterable[Result]) -> str:
     return f"share of numbers whose error bound is below 1 % of their size: {shares}" if shares else ""
 
 
-def look_of(profile: str, chosen: Sequence[str]) -> str:
-    """Return the profile of a run where it is only a small sample of some 60 cases; empty otherwise."""
-    return _LOOK if profile.startswith(_LOOK) and not chosen else ""
-
-
 # Conclusion
 
 
@@ -205,7 +201,7 @@ def _count(results: Iterable[Result], verdicts: Collection[Verdict], expected: b
 
 
 def _conclusion(
-    results: Sequence[Result], started: bool, compared: bool, look: str, chosen: bool
+    results: Sequence[Result], started: bool, compared: bool, small: bool, chosen: bool
 ) -> tuple[str, str, str]:
     """Return the state, the badge, and the conclusion as text."""
     right, failed = _count(results, {Verdict.PASS}), _count(results, FAILING - DECLINED)
@@ -238,8 +234,8 @@ def _conclusion(
     if chosen and declined:
         lacking = f"{declined:,} of {judged + declined:,} not supported"
         return "lacks", lacking, f"{lacking}, {correct}"
-    if look:
-        return "conforms", f"Conforms in {look}", f"yes in {look}, a small sample: {correct}; run core"
+    if small:
+        return "conforms", f"Conforms in {_SMALL}", f"yes in {_SMALL}, a small sample: {correct}; run core"
     if chosen:
         return "conforms", f"{judged:,} of {judged:,} correct", correct
     return "conforms", f"Conforms in {plural(judged)}", f"yes: {correct}"

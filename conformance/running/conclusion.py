@@ -22,7 +22,7 @@ from ..results.grades import biases, grades, level_records, passing_grades
 from ..results.lines import FILLED
 from ..results.records import SCHEMA, Finding, RunRecord, SelectionRecord, TargetRecord
 from ..results.result import Result
-from ..results.summary import Summary, look_of, summary_of
+from ..results.summary import Summary, summary_of
 from .filling import digest_of_cases, filling_record
 from .run import Plan, Run, TargetRun
 
@@ -105,7 +105,7 @@ def summary_on(target: TargetRun, run: Run) -> Summary:
         stale=len(target.stale),
         unlisted=len(target.unlisted),
         lists_used=run.plan.expected,
-        look=look_of(selection.profile, (*selection.cases, *selection.directories)),
+        profile=selection.profile,
         chosen=selection.chosen,
     )
 
