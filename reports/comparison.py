@@ -6,8 +6,8 @@ runs did not try are not compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from ..conformance.judging.judgement import DECLINED, UNTRIED, Verdict
 from ..conformance.results.result import Result
 from ..conformance.text import plural
 from ..reference import ACCURACY_CLASSES
-from .findings import Finding, findings_of
+from .findings import findings_of
 from .run import Run
 from .subject import Subject, command_of, subjects_of, version_of
 from .text import flattened
@@ -174,14 +174,6 @@ class Comparison:
 def compare(old: Run, new: Run) -> Comparison:
     """Compare two runs by targets of the same name. If each run has a single target, compare these two."""
     olds, news = subjects_of([old]), subjects_of([new])
-    comparison = compare_subjects(old, new, olds, news, [*findings_of(olds), *findings_of(news)])
-    return replace(comparison, warnings=(*old.problems, *new.problems, *comparison.warnings))
-
-
-def compare_subjects(
-    old: Run, new: Run, olds: Sequence[Subject], news: Sequence[Subject], findings: Sequence[Finding]
-) -> Comparison:
-    """Compare the targets of two runs like `compare`; ``findings`` are the findings of all targets."""
     if len(olds) == len(news) == 1:
         pairs = [(olds[0], news[0])]
     else:
@@ -189,7 +181,7 @@ def compare_subjects(
         pairs = [(subject, by_name[subject.name]) for subject in olds if subject.name in by_name]
     paired = {subject.name for pair in pairs for subject in pair}
     titles: dict[tuple[int, str], str] = {}
-    for finding in findings:
+    for finding in (*findings_of(olds), *findings_of(news)):
         for member in finding.members:
             for case in member.cases:
                 titles.setdefault((id(member.subject), case), finding.title)
@@ -199,7 +191,7 @@ def compare_subjects(
         tuple(_changes(before, after, titles) for before, after in pairs),
         tuple(subject.name for subject in olds if subject.name not in paired),
         tuple(subject.name for subject in news if subject.name not in paired),
-        tuple(_warnings(old, new, pairs)),
+        (*old.problems, *new.problems, *_warnings(old, new, pairs)),
     )
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from ..conformance.judging.vocabulary import VERDICTS
 from .answers import target_summary
-from .comparison import Comparison, compare_subjects
+from .comparison import Comparison
 from .finding_page import MOST_PAGES, means, paged, places_of, write_pages
 from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Finding, findings_of
 from .matrix import matrix
@@ -69,7 +69,6 @@ def render(
         title=_title(subjects),
         several=len(subjects) > 1,
         pages=paged(findings),
-        comparison=_comparison(runs, subjects, findings),
         summaries=targets,
         chosen=bool(targets) and all(target.summary.chosen for target in targets.values()),
         runs=[_about_run(run) for run in runs],
@@ -89,16 +88,6 @@ def render(
         total=total,
         data=Markup(table_json(runs, subjects, findings)),
     )
-
-
-def _comparison(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence[Finding]) -> Comparison | None:
-    """Return the differences between two runs of the same targets; None for other runs."""
-    if len(runs) != 2:
-        return None
-    old, new = ([subject for subject in subjects if subject.run is run] for run in runs)
-    if {subject.name for subject in old} != {subject.name for subject in new}:
-        return None
-    return compare_subjects(runs[0], runs[1], old, new, findings)
 
 
 def render_difference(comparison: Comparison) -> str:

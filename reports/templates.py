@@ -20,11 +20,9 @@ from ..reference import document_saying
 from . import presentation
 from .answers import LACKS, SHOWN, target_summary
 from .comparison import KINDS
-from .evidence import first_values, range_text, shape_text, short
+from .evidence import BANDS, by_row, by_unit, first_values, range_text, shape_text, short
 from .finding_page import MOST_LISTED, sized_files, times_words
-from .findings import Clause
-from .heat import BANDS, by_row, by_unit
-from .refusals import refusals_of
+from .findings import Clause, refusals_of
 from .text import code, plain, printable, shortened
 
 

@@ -14,12 +14,10 @@ from markupsafe import Markup
 from ..run import Run
 from ..templates import html_of, markdown_of
 from ..text import slug
-from .history import FindingHistory, histories_of
-from .releases import Runtime, outcome, runtimes_of
+from .history import FindingHistory, Runtime, histories_of, outcome, runtimes_of
 
 MARK = ".onnxspec-site"
 
-_MOST_SCRIPT = 40_000
 _COLOURS = {"pass": "#17653a", "fail": "#ad1f17", "unsupported": "#56469a", "none": "#56606b"}
 
 
@@ -75,6 +73,8 @@ def _files(
         tried = [name for name in operators if any(cells[name].tone != "none" for _, cells in rows)]
         yield _page(path, "site_feature.html", feature=feature, rows=rows, operators=tried)
     for runtime in runtimes:
+        scripts = {history: text for history in histories[runtime.name] if (text := _script(history))}
+        yield from ((history.script, text) for history, text in scripts.items())
         tallies = runtime.newest.subject.by_version
         badges = {version: f"badges/{runtime.slug}/{slug(version)}.json" for version in tallies}
         yield _page(
@@ -85,14 +85,13 @@ def _files(
             types=sorted({name for release in runtime.releases for name in release.subject.by_type}),
             histories=histories[runtime.name],
             badges=badges,
+            scripts_of=scripts,
         )
         for version, path in badges.items():
             state = outcome(tallies[version])
             label = f"{version} on {runtime.name} {runtime.newest.version}"
             badge = {"schemaVersion": 1, "label": label, "message": state.words, "color": _COLOURS[state.tone]}
             yield path, json.dumps(badge, indent=1) + "\n"
-        for history in histories[runtime.name]:
-            yield _page(history.page, "site_finding.html", history=history, script=_script(history))
 
 
 def _page(path: str, template: str, **content: Any) -> tuple[str, str]:
@@ -102,12 +101,11 @@ def _page(path: str, template: str, **content: Any) -> tuple[str, str]:
 
 
 def _script(history: FindingHistory) -> str:
-    """Return the script that shows a finding; empty where the run has none or it is too long for a page."""
+    """Return the script that shows a finding; empty where the run has none."""
     exhibit = history.member.exhibit
     if exhibit is None or "script.py" not in exhibit.files:
         return ""
-    text = (exhibit.folder / "script.py").read_text(encoding="utf-8", errors="replace")
-    return text if len(text) <= _MOST_SCRIPT else ""
+    return (exhibit.folder / "script.py").read_text(encoding="utf-8", errors="replace")
 
 
 def _index(

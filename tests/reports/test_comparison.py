@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from onnxspec.conformance.cli.application import app
 from onnxspec.reports.comparison import Changes, Comparison, compare
-from onnxspec.reports.page import summary_markdown, write_report
+from onnxspec.reports.page import summary_markdown
 from onnxspec.reports.run import read_run
 from onnxspec.reports.templates import markdown_of
 
@@ -162,15 +162,6 @@ def test_nothing_worse_ends_with_0_and_what_cannot_be_read_with_2(pair: tuple[st
     assert missing.exit_code == 2
     assert "no such directory" in missing.stderr
     assert "Traceback" not in missing.stderr
-
-
-def test_a_report_on_two_runs_of_one_target_has_the_same_section(pair: tuple[str, str], tmp_path: Path) -> None:
-    page = write_report([Path(pair[0]), Path(pair[1])], tmp_path / "report").read_text(encoding="utf-8")
-    assert "Worse: 1 new failure, 1 fixed." in page
-    rows = [result("a", target="other")]
-    other = write_run(tmp_path / "other", rows, sample_info(rows, "other"))
-    page = write_report([Path(pair[0]), other], tmp_path / "second").read_text(encoding="utf-8")
-    assert 'id="difference"' not in page
 
 
 def test_what_a_runtime_said_does_not_format(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from onnxspec.reports.evidence import band, times
 from onnxspec.reports.findings import in_words
-from onnxspec.reports.heat import band, times
 from onnxspec.reports.page import write_report
 
 from .conftest import KNOWN_CASE, NEW_CASE, add_evidence, exhibit, result, sample_info, write_run

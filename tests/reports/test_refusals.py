@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onnxspec.reports.refusals import shortened_messages
+from onnxspec.reports.findings import shortened_messages
 
 from .conftest import finding, result, sample_info, write_run
 from .test_report import report
