@@ -27,28 +27,19 @@ from .filling import digest_of_cases, filling_record
 from .run import Plan, Run, TargetRun
 
 
-def conclude(
-    run: Run,
-    target: TargetRun,
-    listed: Iterable[Entry] = (),
-    *,
-    findings: Sequence[Finding] | None = None,
-    left_out: str = "",
-) -> None:
-    """Set findings, stale entries and filling of a target from its results.
+def conclude(run: Run, target: TargetRun, listed: Iterable[Entry], left_out: str) -> None:
+    """Set findings, stale entries and filling of a target from its results, and from the findings so far.
 
     listed
         The target's list of known failures.
-    findings
-        Its findings so far (default: derived from the results).
     left_out
         Reason why no random cases followed.
     """
     probes = {probe.id: probe for probe in run.plan.probes_of(target.target)}
     target.stale = no_longer_needed(run.plan, listed, target)
     with target.guarded("findings"):
-        findings_so_far = findings_of(target.results, probes) if findings is None else findings
-        target.findings = final_findings(findings_so_far, target.results)
+        findings = target.findings or findings_of(target.results, probes)
+        target.findings = final_findings(findings, target.results)
         confirmed = {finding["fault"] for finding in target.findings if finding["foretold"]}
         entries = applying(listed, target.description)
         target.unlisted = [
@@ -57,9 +48,7 @@ def conclude(
             if target.target.expected  # the user's own list
             if result.expected and confirmed & {*unlisted_faults(entries, probes[result.case], result)}
         ]
-    if target.unavailable:
-        return
-    if run.plan.can_fill and target.results:
+    if run.plan.can_fill and target.results and not target.unavailable:
         with target.guarded("filling"):
             target.filling = filling_record(run.plan, target.target, target.results, left_out)
 

@@ -188,7 +188,7 @@ def _conclude(run: Run, target: TargetRun, parts: Sequence[RunFolder]) -> None:
     target.results[:] = [better.get(r.case, r) for r in target.results]
     gone = (r.message for r in target.results if r.verdict is Verdict.UNAVAILABLE)
     target.unavailable = target.unavailable and next(gone, "")
-    conclude(run, target, listed, left_out=SHARDS if any(part.described["shard"] for part in parts) else "")
+    conclude(run, target, listed, SHARDS if any(part.described["shard"] for part in parts) else "")
     wanted = {finding["smallest"] for finding in target.findings}
     target.evidence = _evidence(run.folder, target.target.name, wanted, parts)
 

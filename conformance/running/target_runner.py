@@ -93,7 +93,7 @@ class TargetRunner:
         if self._plan.shrinks and run.findings and not run.unavailable:
             yield from self._experiments()
         left_out = "" if self._plan.fills else NOT_ASKED
-        conclude(self._whole, run, self._listed, findings=run.findings, left_out=left_out)
+        conclude(self._whole, run, self._listed, left_out)
         if self._whole.writes_evidence and not run.unavailable:
             asked = self._whole.folder, self._target, run.findings, self._probes, run.results, self._kept
             run.evidence = write_evidence(*asked, self._process)
