@@ -14,7 +14,6 @@ import importlib.util
 import json
 import os
 import platform
-import select
 import signal
 import socket
 import sys
@@ -48,8 +47,6 @@ class Forker:
     answer       ``ready``, or ``no`` with the reason why no worker can be forked
     command      ``fork`` (the mark of the capture file), with three descriptors: input, output, capture file
     answer       ``pid``, or ``no``
-    answer       ``ended`` (pid), ``status`` (the exit code, negative for a signal), at any time
-    command      ``release`` (pid): release an ended worker
     ===========  =================================================================================
     """
 
@@ -58,39 +55,22 @@ class Forker:
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
-        self._running: set[int] = set()
         self._descriptors: list[int] = []
 
     def serve(self) -> None:
         """Serve requests. Return only in a forked worker, with its standard streams in place."""
         if not self._load():
             os._exit(0)
-        wake, waker = os.pipe()
-        os.set_blocking(waker, False)
-        before = signal.signal(signal.SIGCHLD, lambda number, frame: None)
-        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no ended worker stays a zombie
         lines = b""
         while True:
-            ready = select.select([self._socket.fileno(), wake], [], [])[0]
-            if wake in ready:
-                os.read(wake, 512)
-                self._tell_ends()
-            if self._socket.fileno() not in ready:
-                continue
             data = self._receive()
             if not data:
                 os._exit(0)
             *complete, lines = (lines + data).split(b"\n")
             for line in complete:
-                command = json.loads(line.decode("ascii"))
-                if "release" in command:
-                    with contextlib.suppress(ChildProcessError):
-                        os.waitpid(command["release"], os.WNOHANG)
-                elif self._forked(command["fork"]):
-                    signal.set_wakeup_fd(-1)
+                if self._forked(json.loads(line.decode("ascii"))["fork"]):
                     signal.signal(signal.SIGCHLD, before)
-                    os.close(wake)
-                    os.close(waker)
                     return
 
     def _load(self) -> bool:
@@ -140,7 +120,6 @@ class Forker:
                 self._answer({"no": reason or "three descriptors have to come along"})
                 return False
             if pid:
-                self._running.add(pid)
                 self._answer({"pid": pid})
                 return False
             for number, descriptor in enumerate(descriptors):
@@ -152,18 +131,6 @@ class Forker:
         self._socket.close()
         os.environ[worker.CAPTURE_VARIABLE] = mark
         return True
-
-    def _tell_ends(self) -> None:
-        """Report each end once.
-
-        Ended processes stay zombies until their release, so that no other process gets their pid.
-        """
-        for pid in sorted(self._running):
-            info = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if info is not None:
-                self._running.discard(pid)
-                code = info.si_status if info.si_code == os.CLD_EXITED else -info.si_status
-                self._answer({"ended": pid, "status": code})
 
 
 def not_to_be_forked(*known: int) -> str:

@@ -20,7 +20,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +56,7 @@ class ForkServer:
         if not may_fork(target):
             raise NotForked("its adapter does not declare it, or its worker is not Python's on this machine")
         parent_end, child_end = socket.socketpair()
-        self._socket, self._lines, self._lock = parent_end, b"", threading.Lock()
-        self._ended: dict[int, int] = {}
+        self._socket, self._answers, self._lock = parent_end, parent_end.makefile("rb"), threading.Lock()
         interpreter = target.command[0] if target.command else sys.executable
         environment = {**os.environ, **target.environment, **ONE_THREAD}
         try:
@@ -79,8 +77,8 @@ class ForkServer:
         try:
             parent_end.settimeout(_LOAD_LIMIT)
             parent_end.sendall(len(start).to_bytes(8, "little") + start)
-            answer = self._answer("ready", _LOAD_LIMIT)
-        except OSError as error:
+            answer = self._answer()
+        except (OSError, ValueError) as error:
             answer = {"no": str(error)}
         if not answer.get("ready"):
             self.close()
@@ -95,61 +93,26 @@ class ForkServer:
                 self._socket.settimeout(_FORK_LIMIT)
                 line = json.dumps({"fork": mark}).encode() + b"\n"
                 socket.send_fds(self._socket, [line], [child_stdin, child_stdout, capture])
-                answer = self._answer("pid", _FORK_LIMIT)
-        except OSError as error:
+                answer = self._answer()
+            if "pid" in answer:
+                return ForkedProcess(int(answer["pid"]), stdin, stdout)
+        except (OSError, ValueError) as error:
             answer = {"no": str(error)}
         finally:
             os.close(child_stdin)
             os.close(child_stdout)
-        if "pid" not in answer:
-            os.close(stdin)
-            os.close(stdout)
-            raise NotForked(str(answer.get("no", "")))
-        return ForkedProcess(self, int(answer["pid"]), stdin, stdout)
+        os.close(stdin)
+        os.close(stdout)
+        raise NotForked(str(answer.get("no", "")))
 
-    def _answer(self, key: str, seconds: float) -> dict[str, Any]:
-        """Return the next line with `key`, or the refusal; keep lines about ends. Raise OSError."""
-        deadline = time.monotonic() + seconds
-        while True:
-            line, _, rest = self._lines.partition(b"\n")
-            if _:
-                self._lines = rest
-                answer: dict[str, Any] = json.loads(line)
-                if "ended" in answer:
-                    self._ended[answer["ended"]] = answer["status"]
-                if key in answer or "no" in answer:
-                    return answer
-                continue
-            remaining = deadline - time.monotonic()
-            if remaining <= 0 or not select.select([self._socket], [], [], remaining)[0]:
-                raise TimeoutError("no answer")
-            data = self._socket.recv(1 << 16)
-            if not data:
-                raise ConnectionError("it has ended")
-            self._lines += data
-
-    def status_of(self, pid: int, seconds: float | None) -> int | None:
-        """Return the exit code of a worker, as :mod:`subprocess` does; None if it still runs after ``seconds``."""
-        deadline = time.monotonic() + (3600.0 if seconds is None else seconds)
-        with self._lock:
-            while pid not in self._ended:
-                remaining = deadline - time.monotonic()
-                try:
-                    self._answer("ended", max(remaining, 0.001))
-                except TimeoutError:
-                    if remaining <= 0:
-                        return None
-                except OSError:  # the forking process is gone
-                    self._ended[pid] = -signal.SIGKILL
-        return self._ended[pid]
-
-    def release(self, pid: int) -> None:
-        """Release a worker that has ended; until then no other process gets its pid."""
-        with self._lock, contextlib.suppress(OSError):
-            self._socket.sendall(json.dumps({"release": pid}).encode() + b"\n")
+    def _answer(self) -> dict[str, Any]:
+        """Return the answer to a command. Raise OSError or ValueError."""
+        answer: dict[str, Any] = json.loads(self._answers.readline() or b'{"no": "it has ended"}')
+        return answer
 
     def close(self) -> None:
         """End the process; its workers keep running."""
+        self._answers.close()
         self._socket.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1)
@@ -193,25 +156,30 @@ class Reserve:
 
 
 class ForkedProcess:
-    """A forked worker, with the interface of :class:`subprocess.Popen`."""
+    """A forked worker, with the interface of :class:`subprocess.Popen`.
 
-    def __init__(self, zygote: ForkServer, pid: int, asked: int, reported: int) -> None:
+    It is no child of this process, so its exit code is unknown. Its watcher reports how the worker ended; where it does
+    not, the watcher itself was killed, and that is the code here.
+    """
+
+    def __init__(self, pid: int, stdin: int, stdout: int) -> None:
+        """Take over the pipes of a worker. Raise OSError if it has ended already."""
         self.pid = pid
-        self.stdin, self.stdout = os.fdopen(asked, "wb", buffering=0), os.fdopen(reported, "rb", buffering=0)
-        self._zygote = zygote
-        self._code: int | None = None
+        self._descriptor = os.pidfd_open(pid)  # readable once the process has ended
+        self.stdin, self.stdout = os.fdopen(stdin, "wb", buffering=0), os.fdopen(stdout, "rb", buffering=0)
 
     def wait(self, timeout: float | None = None) -> int:
         """Return the exit code. Raise TimeoutExpired."""
-        if self._code is None:
-            status = self._zygote.status_of(self.pid, timeout)
-            if status is None:
+        if self._descriptor >= 0:
+            poller = select.poll()
+            poller.register(self._descriptor, select.POLLIN)
+            if not poller.poll(None if timeout is None else 1000 * timeout):
                 raise subprocess.TimeoutExpired("worker", timeout or 0.0)
-            self._code = status
-            self._zygote.release(self.pid)
-        return self._code
+            os.close(self._descriptor)
+            self._descriptor = -1
+        return -signal.SIGKILL
 
     def kill(self) -> None:
-        if self._code is None:
+        if self._descriptor >= 0:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)
+                signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)

@@ -44,7 +44,6 @@ _BYTES = 64 << 20
 _LOADED = (
     "onnxspec.conformance.probes.stream",
     "onnxspec.conformance.proof.proof",
-    "onnxspec.conformance.diagnosis.ahead",
 )
 """Modules that pieces need, loaded once for all processes."""
 
@@ -99,30 +98,16 @@ class Pool:
             with one_thread(), _interrupts_ignored():
                 ensure_running()
 
-    @property
-    def jobs(self) -> int:
-        """The number of processes."""
-        return self._jobs
-
-    def shares(self, pieces: int = 1) -> bool:
-        """Return whether other processes would take part in the work; until then the pieces count as computed here."""
-        self._alone = max(0, self._alone - pieces)
-        return self._jobs > 1 and self._alone <= 0
-
     def map(
         self,
         work: Callable[[Piece], Done],
         pieces: Iterable[Piece],
         weigh: Callable[[Piece], int] = lambda piece: 1,
-        together: int | None = None,
     ) -> Generator[Done, None, None]:
         """Yield the results of `work` on each piece, in order. Pieces are read ahead as far as there is room.
 
         weigh
-            The bytes of a piece. Pieces of weight 0 are computed here.
-        together
-            Number of pieces in a message, if it differs from the pool's.
-        """
+            The bytes of a piece. Pieces of weight 0 are computed here."""
         source = iter(pieces)
         try:
             for piece in source if self._jobs == 1 or self._alone > 0 else ():
@@ -131,13 +116,13 @@ class Pool:
                 if self._jobs > 1 and self._alone <= 0:
                     break
             if self._jobs > 1:
-                yield from self._shared(work, source, weigh, together or self._together)
+                yield from self._shared(work, source, weigh)
         finally:
             if isinstance(source, Generator):
                 source.close()
 
     def _shared(
-        self, work: Callable[[Piece], Done], source: Iterator[Piece], weigh: Callable[[Piece], int], together: int
+        self, work: Callable[[Piece], Done], source: Iterator[Piece], weigh: Callable[[Piece], int]
     ) -> Generator[Done, None, None]:
         waiting: deque[_Message] = deque()
         more = True
@@ -146,7 +131,7 @@ class Pool:
             if waiting and (full or not more or waiting[0].done):
                 yield from waiting.popleft().results()
                 continue
-            message = _Message(work, list(_at_once(source, together)), weigh)
+            message = _Message(work, list(_at_once(source, self._together)), weigh)
             more = bool(message.pieces)
             if more:
                 self._send(message)
