@@ -35,7 +35,7 @@ from ...reference import ACCURACY_CLASSES, operator_names
 from ...reference.errors import UserError
 from ..border.typed_toml import TomlDocument, shown
 from .adapters import EXTERNAL, adapter_names, adapter_source
-from .third_party import ThirdPartyError, third_parties
+from .third_party import third_parties
 
 TIME_LIMIT = 60.0
 """Default number of seconds for one case: compilers of devices take several."""
@@ -184,7 +184,7 @@ def _require_source(adapter: str) -> None:
     """Raise TargetError where an adapter's source is not to be had."""
     try:
         adapter_source(adapter)
-    except ThirdPartyError as error:
+    except UserError as error:
         raise TargetError(str(error)) from None
     except UnicodeDecodeError:
         raise TargetError(f"adapter {adapter!r} is no text in UTF-8") from None

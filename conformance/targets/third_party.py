@@ -14,12 +14,10 @@ from importlib.machinery import ModuleSpec
 
 from msgspec import Struct
 
+from ...reference.errors import UserError
+
 GROUP = "onnxspec.targets"
 """The group of entry points."""
-
-
-class ThirdPartyError(ValueError):
-    """An adapter of another package cannot be loaded; the message says which, whose, and why, in one line."""
 
 
 class ThirdParty(Struct, frozen=True):
@@ -46,23 +44,23 @@ def third_parties() -> dict[str, tuple[ThirdParty, ...]]:
 def source_of(name: str) -> str:
     """Return the source text of an adapter of another package.
 
-    Raise `KeyError` if no package has one of this name, `ThirdPartyError` if several do or its source is not found.
+    Raise `KeyError` if no package has one of this name, `UserError` if several do or its source is not found.
     """
     adapters = third_parties()[name]
     if len(adapters) > 1:
         both = ", ".join(f"{each.distribution} {each.version}" for each in adapters)
-        raise ThirdPartyError(f"several packages bring an adapter {name!r}: {both}; uninstall all but one")
+        raise UserError(f"several packages bring an adapter {name!r}: {both}; uninstall all but one")
     (adapter,) = adapters
     who = f"adapter {name!r} of {adapter.distribution} {adapter.version}"
     spec = _spec_of(adapter.module)
     if spec is None:
-        raise ThirdPartyError(f"{who}: there is no module {adapter.module}")
+        raise UserError(f"{who}: there is no module {adapter.module}")
     try:
         text = getattr(spec.loader, "get_source", lambda name: None)(spec.name)
     except (ImportError, OSError, SyntaxError, UnicodeDecodeError) as error:
-        raise ThirdPartyError(f"{who}: {error}") from None
+        raise UserError(f"{who}: {error}") from None
     if text is None:
-        raise ThirdPartyError(f"{who}: module {adapter.module} has no source text, and it is that which is sent")
+        raise UserError(f"{who}: module {adapter.module} has no source text, and it is that which is sent")
     return str(text) if adapter.attribute == "Adapter" else f"{text}\nAdapter = {adapter.attribute}\n"
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ...reference.errors import UserError
 from ..targets.adapters import ADAPTERS, ADAPTERS_FOLDER, EXTERNAL, adapter_source
 from ..targets.target import Target, TargetError, parse_target, table_names
-from ..targets.third_party import ThirdPartyError, third_parties
+from ..targets.third_party import third_parties
 from .job import TargetUnavailable
 from .process import TargetProcess
 
@@ -110,7 +111,7 @@ def _table(name: str, file: Path) -> Surveyed:
 def _facts(adapter: str) -> Facts:
     try:
         return facts_of(_own_source(adapter))
-    except (OSError, ThirdPartyError):
+    except (OSError, UserError):
         return Facts()
 
 

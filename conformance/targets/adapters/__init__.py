@@ -72,7 +72,7 @@ def adapter_source(adapter: str) -> str:
     """Source text of a shipped adapter, of one that another package brings, or of the file that `adapter` names (a path
     ending in ``.py``); empty for a program that is a target by itself.
 
-    Raises `OSError` when the file cannot be read, `KeyError` when there is no such adapter, `ThirdPartyError` when
+    Raises `OSError` when the file cannot be read, `KeyError` when there is no such adapter, `UserError` when
     another package's is not to be had.
     """
     if adapter == EXTERNAL:

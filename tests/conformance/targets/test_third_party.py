@@ -18,9 +18,10 @@ from onnxspec.conformance.running.adapter_kit import AdapterContract
 from onnxspec.conformance.showing.script.script import script_of
 from onnxspec.conformance.targets.adapters import adapter_names, adapter_source
 from onnxspec.conformance.targets.target import Target, TargetError, parse_target
-from onnxspec.conformance.targets.third_party import ThirdPartyError, source_of, third_parties
+from onnxspec.conformance.targets.third_party import source_of, third_parties
 from onnxspec.conformance.workers.job import TargetUnavailable
 from onnxspec.conformance.workers.process import TargetProcess
+from onnxspec.reference.errors import UserError
 
 from ..miniatures import needs_cell_output
 
@@ -183,7 +184,7 @@ def test_two_of_one_name_are_told_and_ours_stay_ours(tmp_path: Path, monkeypatch
         "rival",
     )
     monkeypatch.syspath_prepend(str(tmp_path / "other"))
-    with pytest.raises(ThirdPartyError, match=r"several packages bring an adapter 'sample': .*rival 1\.0"):
+    with pytest.raises(UserError, match=r"several packages bring an adapter 'sample': .*rival 1\.0"):
         source_of("sample")
     assert adapter_source("onnxruntime") != ADAPTER
 
