@@ -89,7 +89,7 @@ def attempt_at(
     unconventional: _Unmet | None = None
     judged = elements = failing = vague = telling = 0
     largest = 0.0
-    sums = (0.0, 0.0, 0.0, 0.0)
+    sums: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
     for run in runs:
         unmet: list[Expectation] = []
         for agreement in run.expected.agreements(accuracy, interpretations):
@@ -108,12 +108,7 @@ def attempt_at(
             if not expectation.repeats_y:  # equal to Y, it would only dilute the means
                 telling += agreement.judged
                 increments = agreement.shift, agreement.scale, agreement.square, agreement.size
-                sums = (
-                    sums[0] + increments[0],
-                    sums[1] + increments[1],
-                    sums[2] + increments[2],
-                    sums[3] + increments[3],
-                )
+                sums = tuple(a + b for a, b in zip(sums, increments, strict=True))
             if worst is None or agreement.worst > worst.worst:
                 worst = agreement
         if unmet and outside is None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..workers.process import Outcome
-from .judgement import Judgement, Verdict, not_run
+from .judgement import Judgement, Verdict, not_run, wrong_count, wrong_form
 
 __all__ = ["BFLOAT16_RTOL", "judge_given"]
 
@@ -63,20 +63,14 @@ def _compared(
 ) -> Judgement:
     """Return the verdict on one run."""
     if len(outputs) != len(names):
-        count = f"{len(outputs)} outputs came back, {len(names)} were asked for"
-        return Judgement(Verdict.MALFORMED, "count", message=count)
+        return wrong_count(len(outputs), len(names))
     worst = Judgement(Verdict.PASS)
     judged = 0
     for name, got in zip(names, outputs, strict=True):
         must = wanted[name]
-        where = {"output": name, "index": None, "step": None}
-        if got is None:
-            return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
-        if got.shape != must.shape:
-            return Judgement(Verdict.MALFORMED, "shape", where, f"{name} has shape {got.shape}, must be {must.shape}")
-        if got.dtype != must.dtype:
-            wrong = f"{name} is {got.dtype.name}, must be {must.dtype.name}"
-            return Judgement(Verdict.MALFORMED, "type", where, wrong)
+        malformed = wrong_form(name, got, must.shape, must.dtype)
+        if malformed is not None or got is None:
+            return malformed or worst
         judgement = _output(name, got, must, rtol, atol)
         judged += judgement.judged
         if judgement.worst > worst.worst:

@@ -7,11 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...reference.operators.internal_error import format_internal_error
 from ..workers.process import Outcome
 
 __all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "OF_FORBIDDEN", "UNTRIED", "WITHOUT_RUN"]
 __all__ += ["Judgement", "Verdict", "judge_forbidden", "not_judged", "not_run", "would_allow"]
+__all__ += ["wrong_count", "wrong_form"]
 
 
 class Verdict(str, enum.Enum):
@@ -97,6 +101,24 @@ class Judgement:
     error_sums: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
     strict: bool | None = None
     diagnosis: tuple[str, ...] = ()
+
+
+def wrong_count(came: int, asked: int) -> Judgement:
+    """Return the verdict on another number of outputs than was asked for."""
+    return Judgement(Verdict.MALFORMED, "count", message=f"{came} outputs came back, {asked} were asked for")
+
+
+def wrong_form(name: str, got: NDArray[Any] | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Judgement | None:
+    """Return the verdict on an output that is missing or has another shape or type; None if it is well formed."""
+    if got is None:
+        reason, message = "form", f"{name} is missing or no array of numbers"
+    elif got.shape != shape:
+        reason, message = "shape", f"{name} has shape {got.shape}, must be {shape}"
+    elif got.dtype != dtype:
+        reason, message = "type", f"{name} is {got.dtype.name}, must be {dtype.name}"
+    else:
+        return None
+    return Judgement(Verdict.MALFORMED, reason, {"output": name, "index": None, "step": None}, message)
 
 
 _STATUS = {

@@ -19,7 +19,7 @@ from ...reference import Node, operator_for, resolve
 from ...reference.operators.operator import dtype_of
 from ...reference.recurrent.agreement import Expected
 from ..workers.process import Outcome
-from .judgement import Judgement, Verdict, judge_forbidden, not_run
+from .judgement import Judgement, Verdict, judge_forbidden, not_run, wrong_count, wrong_form
 
 __all__ = ["NodeRun", "NodeView", "Outputs", "ReadRuns", "malformed", "node_views", "of_node", "read", "view_of"]
 __all__ += ["with_expectations"]
@@ -120,7 +120,7 @@ def read(trials: Sequence[Trial], outcomes: Sequence[Outcome]) -> ReadRuns | Jud
             return Judgement(Verdict.MALFORMED, "form", message=outcome.malformed)
         counts = {len(arrays) for lists in outcome.outputs for arrays in lists} - {len(subject.shown)}
         if counts:
-            return _wrong_count(counts.pop(), len(subject.shown))
+            return wrong_count(counts.pop(), len(subject.shown))
     runs: list[NodeRun] = []
     flags: dict[str, None] = {}
     for view in node_views(trials, outcomes):
@@ -202,28 +202,19 @@ def _named(node: Node, lists: Sequence[Sequence[Array | None]]) -> Iterator[dict
         yield dict(zip(names, outputs, strict=False))
 
 
-def _wrong_count(came: int, asked: int) -> Judgement:
-    return Judgement(Verdict.MALFORMED, "count", message=f"{came} outputs came back, {asked} were asked for")
-
-
 def malformed(
     node: Node, inputs: Mapping[str, Array], outputs: Mapping[str, Any], open_questions: frozenset[str]
 ) -> Judgement | None:
     """Return a verdict on a wrong number, type or shape of outputs; None if they are right."""
     c = resolve(node, inputs)
     if len(outputs) != len(node.outputs):
-        return _wrong_count(len(outputs), len(node.outputs))
+        return wrong_count(len(outputs), len(node.outputs))
     for name, array in outputs.items():
-        where = {"output": name, "index": None, "step": None}
-        if array is None:
-            if name == "Y" and "sequence_output" in open_questions:
-                continue
-            return Judgement(Verdict.MALFORMED, "form", where, f"{name} is missing or no array of numbers")
-        if array.shape != c.shape_of(name):
-            wrong = f"{name} has shape {array.shape}, must be {c.shape_of(name)}"
-            return Judgement(Verdict.MALFORMED, "shape", where, wrong)
-        if array.dtype != (dtype := dtype_of(c, name)):
-            return Judgement(Verdict.MALFORMED, "type", where, f"{name} is {array.dtype.name}, must be {dtype.name}")
+        if array is None and name == "Y" and "sequence_output" in open_questions:
+            continue
+        judgement = wrong_form(name, array, c.shape_of(name), dtype_of(c, name))
+        if judgement is not None:
+            return judgement
     return None
 
 
