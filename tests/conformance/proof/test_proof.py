@@ -19,7 +19,7 @@ from onnxspec.conformance.judging.verdict import judge_each
 from onnxspec.conformance.proof import proof as proving
 from onnxspec.conformance.proof.proof import Proof, prove
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference import FAULTS, operator_of
+from onnxspec.reference import FAULTS, FORMATS, operator_of
 from onnxspec.reference.kernels.kernel import run_kernel
 from onnxspec.reference.kernels.style import Style
 from onnxspec.reference.operators import Conforming
@@ -132,6 +132,28 @@ def test_every_clause_that_can_be_broken_has_a_fault_and_core_a_case_for_every_c
     assert [clause.id for clause in proof.without_fault] == []
     assert [clause.id for clause in proof.without_case] == []
     assert {row.op for row in proof.rows} == set(OPERATORS)
+
+
+@pytest.mark.parametrize("type", FORMATS)
+@pytest.mark.parametrize("op", OPERATORS)
+def test_a_small_case_of_core_catches_each_fault_well(op: str, type: str) -> None:
+    """``onnxspec prove`` requires two cases, and tries quantized ones and drift, too."""
+    specs = [s for name, version in recurrent_versions() if name == op for s in profile("core", op, version)]
+    specs = sorted((spec for spec in specs if spec.type == type), key=lambda spec: spec.size)
+    versions = {(spec.version, bool(spec.illegal)) for spec in specs}
+    missing = {
+        fault.id
+        for fault in FAULTS.values()
+        if fault.kind != "bias" and fault.layer != "levels"
+        if any(fault.applies(op, version, type) and fault.accepts == illegal for version, illegal in versions)
+    }
+    assert len(missing) > 150
+    for spec in specs:
+        if not missing:
+            break
+        shown = proving._try([spec], tuple(missing), ())
+        missing -= {kill.fault for kill in shown if isinstance(kill, proving.Kill) and kill.margin >= proving.ENOUGH}
+    assert not missing
 
 
 def test_the_command_writes_its_table_and_tells_survivors(

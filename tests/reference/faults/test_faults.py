@@ -86,7 +86,6 @@ def test_what_is_registered_can_be_run(registry: None, register: Any) -> None:
     assert not registered.applies("RNN", 22)
     assert not registered.applies("LSTM", 7)
     case = situation("rich", "RNN", "float32")
-    assert case is not None
     right = evaluate(case.trial.node, case.trial.feeds[0].inputs)
     outputs = run_fault(registered, case.trial.node, case.trial.feeds[0].inputs)
     assert all(np.array_equal(outputs[n], right[n].astype(np.float32)) for n in outputs)
@@ -127,7 +126,6 @@ def test_operators_share_what_is_common() -> None:
 
 def _run(fault: Fault, op: str, kind: str, **more: Any) -> dict[str, Any]:
     case = situation("rich", op, kind)
-    assert case is not None
     return run_fault(fault, case.trial.node, case.trial.feeds[0].inputs, **more)
 
 
@@ -146,7 +144,6 @@ def test_faults_are_deterministic(op: str) -> None:
 )
 def test_a_faulty_step_starts_from_the_reported_state(id: str, op: str) -> None:
     case = situation("rich", op, "float64")
-    assert case is not None
     c = computation_of(case.trial.node, case.trial.feeds[0].inputs)
     free = layered(Compute(), [FAULTS[id]], {})(c)
     Y = reported_steps(c, free)
@@ -160,7 +157,6 @@ def test_a_faulty_step_starts_from_the_reported_state(id: str, op: str) -> None:
 
 def test_memory_is_the_sessions() -> None:
     case = situation("plain", "RNN", "float32")
-    assert case is not None
     node, inputs = case.trial.node, case.trial.feeds[0].inputs
     memory: dict[str, Any] = {}
     keeping = FAULTS["session.state-kept"]
@@ -172,7 +168,6 @@ def test_memory_is_the_sessions() -> None:
 
 def test_only_what_is_handed_over_and_can_be_written_to_is_changed() -> None:
     case = situation("rich", "LSTM", "float32")
-    assert case is not None
     node, inputs = case.trial.node, case.trial.feeds[0].inputs
     before = {n: a.copy() for n, a in inputs.items()}
     chosen = FAULTS["inputs.x-overwritten"]

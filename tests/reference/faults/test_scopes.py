@@ -22,13 +22,11 @@ def _scoped(id: str) -> Fault:
 
 def _outputs(fault: Fault, op: str, name: str = "rich") -> dict[str, Any]:
     case = situation(name, op, "float64")
-    assert case is not None
     return run_fault(fault, case.trial.node, case.trial.feeds[0].inputs)
 
 
 def _right(op: str, name: str = "rich") -> dict[str, Any]:
     case = situation(name, op, "float64")
-    assert case is not None
     return evaluate(case.trial.node, case.trial.feeds[0].inputs)
 
 
@@ -51,7 +49,6 @@ def test_what_has_no_scope_has_no_name(id: str) -> None:
 def test_one_input_of_those_that_a_fault_alters() -> None:
     """The biases of R and Z are swapped: only the blocks of B are in PyTorch's order."""
     case = situation("rich", "GRU", "float64")
-    assert case is not None
     inputs = dict(case.trial.feeds[0].inputs)
     D, _ = inputs["B"].shape
     swapped = inputs["B"].reshape(D, 2, 3, -1)[:, :, [1, 0, 2]].reshape(D, -1)
@@ -63,7 +60,6 @@ def test_one_input_of_those_that_a_fault_alters() -> None:
 
 def test_one_state() -> None:
     case = situation("rich", "LSTM", "float64")
-    assert case is not None
     inputs = dict(case.trial.feeds[0].inputs)
     shared = np.repeat(inputs["initial_h"][:1], 2, axis=0)
     right = evaluate(case.trial.node, {**inputs, "initial_h": shared})
@@ -107,7 +103,6 @@ def test_every_scope_of_every_fault_computes_something() -> None:
 
 def _rich(op: str) -> tuple[Any, dict[str, Any]]:
     case = situation("rich", op, "float64")
-    assert case is not None
     return case.trial.node, dict(case.trial.feeds[0].inputs)
 
 
