@@ -15,7 +15,7 @@ from ..cases.specs.features import WORDS
 from ..cases.specs.quantizing import QUANTIZED
 from ..conformance.certifying.records import MeasuredRecord, RowRecord, StatementRecord, SuiteRecord
 from ..conformance.targets.target import ACCURACY
-from ..conformance.text import listed
+from ..conformance.text import listed, plural
 from ..reference.numbers.accuracy import ACCURACY_CLASSES, accuracy_class
 from .page import write_report
 from .templates import html_of
@@ -107,8 +107,7 @@ def _quantized(statement: StatementRecord, measured: MeasuredRecord) -> str:
         return ""
     type_name = measured.wrap.rpartition("-")[2]
     steps = accuracy_class(statement.accuracy).steps if statement.accuracy in ACCURACY_CLASSES else 0
-    levels = f"{steps} level{'' if steps == 1 else 's'}"
-    off = f", and outputs may be {levels} off (class {statement.accuracy})" if steps else ""
+    off = f", and outputs may be {plural(steps, 'level')} off (class {statement.accuracy})" if steps else ""
     held = f"{'uint' if type_name[0] == 'u' else 'int'}{type_name[1:]}"
     return f" This is said of quantized nodes: each tensor but sequence_lens is held as levels of {held}{off}."
 

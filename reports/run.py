@@ -45,8 +45,6 @@ NO_TARGET = empty(TargetRecord)
 NO_RUN: RunRecord = {**empty(RunRecord), "schema": SCHEMA, "expected_failures": True}
 """The record for a ``run.json`` that is missing or unreadable."""
 
-_SHOWN_OF_NODES = ("node", "operator", "case", "data", "why")
-
 
 @dataclass(frozen=True)
 class Run:
@@ -79,10 +77,9 @@ class Run:
         try:
             if file.is_symlink() or not file.is_file() or file.stat().st_size > _LARGEST:
                 return ()
-            nodes = read_nodes(folder)
+            return tuple(read_nodes(folder))
         except (OSError, ValueError, RecursionError):
             return ()
-        return tuple(node for node in nodes if all(isinstance(getattr(node, key), str) for key in _SHOWN_OF_NODES))
 
 
 def read_run(path: Path) -> Run:

@@ -18,7 +18,7 @@ from ..conformance.judging.vocabulary import STATES, STATUS_WORDS, word
 from ..conformance.text import plural
 from ..reference import document_saying
 from . import presentation
-from .answers import LACKS, SHOWN, target_summary
+from .answers import LACKS, SHOWN
 from .comparison import KINDS
 from .evidence import BANDS, by_row, by_unit, first_values, range_text, shape_text, short
 from .finding_page import MOST_LISTED, sized_files, times_words
@@ -92,7 +92,6 @@ def _environment(escape: Callable[[str], str]) -> Environment:
     }
     environment.globals |= {
         "word": word,
-        "target_summary": target_summary,
         "refusals_of": refusals_of,
         "BANDS": BANDS,
         "STATUS": STATUS_WORDS,

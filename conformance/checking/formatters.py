@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from msgspec import to_builtins
 
+from ..text import plural
 from .problem import Checked, Level, Problem
 from .rule import Rule
 
@@ -60,14 +61,13 @@ def counted_in_words(checked: Checked) -> str:
     """Return the counts of a model: ``3 recurrent nodes: 1 error, 2 not checked``."""
     if not checked.nodes and not checked.inconclusive:
         return "no recurrent node"
-    count = len(checked.nodes)
-    text = f"{count} recurrent node{'' if count == 1 else 's'}"
+    text = plural(len(checked.nodes), "recurrent node")
     levels = Counter(problem.level for problem in checked.counted)
-    parts = [f"{levels[level]} {level.value}{'' if levels[level] == 1 else 's'}" for level in Level if levels[level]]
+    parts = [plural(levels[level], level.value) for level in Level if levels[level]]
     suppressed = len(checked.problems) - len(checked.counted)
     parts += [f"{suppressed} suppressed"] if suppressed else []
     partly = len({unchecked.node for unchecked in checked.unchecked})
-    parts += [f"{partly} node{'' if partly == 1 else 's'} not wholly checked"] if partly else []
+    parts += [f"{plural(partly, 'node')} not wholly checked"] if partly else []
     parts += [f"{len(checked.inconclusive)} more of operators without a document"] if checked.inconclusive else []
     return f"{text}: {', '.join(parts) or 'nothing wrong'}"
 

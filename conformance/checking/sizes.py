@@ -15,6 +15,7 @@ from ...reference.documents.tensors import HIDDEN_SIZE, SEQ_LENGTH, Extent, Shap
 from ...reference.operators.written import StatedSize
 from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
+from ..text import listed
 from .subject import Broken, Input, Missing, NodeSubject, Outcome
 
 
@@ -166,7 +167,7 @@ def _compared(
     else:
         names = {e.value for e in saying}
         if len(saying) > 1 and (len(names) > 1 or None in names):
-            yield Missing("shapes", f"whether {_listed(saying)} have the same {size}")
+            yield Missing("shapes", f"whether {listed([e.input.name for e in saying])} have the same {size}")
         return
     open_ones = []
     for e in saying:
@@ -181,12 +182,7 @@ def _compared(
             yield Broken("shapes", message, certain and e.input.type.certain)
     if open_ones and (known is not None or len(saying) > 1):
         have = "has" if len(open_ones) == 1 else "have"
-        yield Missing("shapes", f"whether {_listed(open_ones)} {have} {size} {chosen} too")
-
-
-def _listed(saying: list[_Evidence]) -> str:
-    names = [e.input.name for e in saying]
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        yield Missing("shapes", f"whether {listed([e.input.name for e in open_ones])} {have} {size} {chosen} too")
 
 
 def sequence_axes(forms: Mapping[str, TensorForm], layout: int) -> tuple[int, int] | None:

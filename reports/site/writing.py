@@ -1,4 +1,4 @@
-"""Writer of the site: pages, gallery, badges, search index."""
+"""Writer of the site: pages, badges, search index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from markupsafe import Markup
 
 from ..run import Run
-from ..templates import html_of, markdown_of
+from ..templates import html_of
 from ..text import slug
 from .history import FindingHistory, Runtime, histories_of, outcome, runtimes_of
 
@@ -64,7 +64,6 @@ def _files(
     content = {"runtimes": runtimes, "histories": histories, "command": command}
     index = Markup(json.dumps([*_index(runtimes, histories, features)]).replace("<", "\\u003c"))
     yield _page("index.html", "site_index.html", operators=operators, features=features, index=index, **content)
-    yield "gallery.md", markdown_of("gallery.md", **content)
     for feature, path in features.items():
         rows = [
             (runtime, {name: outcome(runtime.newest.subject.by_feature.get((feature, name))) for name in operators})

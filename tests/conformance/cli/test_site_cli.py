@@ -1,4 +1,4 @@
-"""The gallery is made from a run, and shows only failures that occur again when it is made."""
+"""The site of a real run shows each finding with its clause and its command."""
 
 from __future__ import annotations
 
@@ -25,13 +25,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_finding_is_shown_with_its_clause_its_case_and_its_command(run: Path, tmp_path: Path) -> None:
     done = RUNNER.invoke(app, ["site", str(run), "--out", str(tmp_path / "site")], catch_exceptions=False)
     assert (done.exit_code, done.stderr) == (0, "")
-    page = tmp_path / "site" / "gallery.md"
-    text = page.read_text(encoding="utf-8")
-    (entry,) = re.findall(r"### Consistent with: ignores sequence\\_lens[^\n]*\n\n(.*?)(?=\n### |\Z)", text, re.DOTALL)
-    assert "**wrong** in " in entry
-    assert "Clause `lstm.lengths" in entry
-    assert re.search(r"\nonnxspec explain \S+ --target onnx-reference\n", entry)
-    assert text.count("\n### ") == text.count("\nonnxspec explain ")
+    (page,) = (tmp_path / "site" / "runtimes").glob("*.html")
+    entries = page.read_text(encoding="utf-8").split('<article class="finding"')[1:]
+    assert all(re.search(r"<code>onnxspec explain \S+ --target onnx-reference</code>", entry) for entry in entries)
+    (entry,) = (entry for entry in entries if "Consistent with: ignores sequence_lens" in entry)
+    assert "<code>lstm.lengths" in entry
 
 
 def test_the_page_names_no_folder_of_the_machine_that_made_it(
@@ -40,6 +38,6 @@ def test_the_page_names_no_folder_of_the_machine_that_made_it(
     arguments = ["site", str(run), "--out", str(tmp_path / "site")]
     monkeypatch.setattr("sys.argv", ["onnxspec", *arguments])
     RUNNER.invoke(app, arguments, catch_exceptions=False)
-    text = (tmp_path / "site" / "gallery.md").read_text(encoding="utf-8")
-    assert "\nonnxspec site run --out site\n" in text
+    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "<code>onnxspec site run --out site</code>" in text
     assert str(tmp_path) not in text
