@@ -221,6 +221,14 @@ def clip_on_carried_cell(c: Computation) -> Computation:
     return c if threshold is None else _changed(c, carried=lambda p, C: clipped(p, C, threshold))
 
 
+@lstm("lstm.clip.cell-in-place", "clip",
+    "Bounds the cell state in place by clip, before the output gate's peephole, besides the arguments of activations.",
+    types=ALL_BUT_BFLOAT16)
+def clip_in_place(c: Computation) -> Computation:
+    threshold = c.configuration.clips[0]
+    return c if threshold is None else _changed(c, lambda p, i, f, new, C: clipped(p, f * C + i * new, threshold))
+
+
 @lstm("lstm.clip.before-peephole", "clip", "Bounds the sums before the peepholes are added to them.")
 def clip_before_peephole(c: Computation) -> Computation:
     threshold = c.configuration.clips[0]

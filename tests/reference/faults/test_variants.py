@@ -24,6 +24,7 @@ AFFINE: dict[str, Any] = {"activations": ("Affine", "Affine", "Tanh"), "alpha": 
         ("sizes.states-by-halves", "GRU", {**SHAPE, "N": 5, "initial": "h"}),
         ("session.padding-kept", "GRU", {**SHAPE, "T": 5, "N": 6, "lengths": "ragged", "reruns": "data"}),
         ("lstm.clip.on-carried-cell", "LSTM", {**SHAPE, "clip": 0.25, "initial": "all"}),
+        ("lstm.clip.cell-in-place", "LSTM", {**SHAPE, "clip": 0.25, "initial": "all", "peepholes": True}),
         ("lstm.cell.carried-in-float16", "LSTM", SHAPE),
         ("gru.hidden.in-place-by-4", "GRU", {**SHAPE, "initial": "h", "H": 9}),
         ("tanh.clamped-above-3", "RNN", LARGE),
