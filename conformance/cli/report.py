@@ -7,13 +7,16 @@ import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..text import plural
 from .command import Runs, command_given
 from .terminal import fail, put, say, warn, why
+
+if TYPE_CHECKING:
+    from ...reports.run import Run
 
 
 def report(
@@ -40,57 +43,46 @@ def report(
     Exit code 0: every run is in the report; 1: at least one had to be left out; 2: bad arguments, or none can be read.
     """
     from ...reports.page import report_on  # the report needs its templates only now
-    from ...reports.run import read_runs  # the report needs its templates only now
+    from ...reports.run import read_runs
 
+    readable, problems = read_runs(runs)
+    for problem in problems:
+        warn(f"warning: {problem}")
     if issue is not None:
-        _write_issue(runs, issue, out)
+        _write_issue(readable, issue, out)
         return
     if out is None:
         fail("--out is missing: give the folder for the report")
     if out.exists() and not out.is_dir():
         fail(f"{out} is no folder")
-    try:
-        if out.is_dir() and any(out.iterdir()) and b"onnxspec" not in (out / "index.html").read_bytes():
-            raise FileNotFoundError
-    except FileNotFoundError:
-        fail(f"{out} holds something else than a report: give a new folder")
-    except OSError as error:
-        fail(why(error))
-    readable, problems = read_runs(runs)
-    for problem in problems:
-        warn(f"warning: {problem}")
     if not readable:
         fail("no run could be read, so there is nothing to report")
     try:
+        index = out / "index.html"
+        if out.is_dir() and any(out.iterdir()) and not (index.is_file() and b"onnxspec" in index.read_bytes()):
+            fail(f"{out} holds something else than a report: give a new folder")
         page = report_on(readable, problems, out)
     except OSError as error:
         fail(why(error))
     results = sum(len(run.results) for run in readable)
-    say(f"{plural(len(readable), 'run')}, {plural(results, 'result')}")
-    say(f"report: {page}")
+    say(f"{plural(len(readable), 'run')}, {plural(results, 'result')}", f"report: {page}")
     raise typer.Exit(int(len(readable) < len(runs)))
 
 
-def _write_issue(runs: Sequence[Path], named: str, out: Path | None) -> None:
-    """Write an issue on a finding. End with exit code 2 if there is none."""
-    from ...reports.run import read_runs
+def _write_issue(runs: Sequence[Run], named: str, out: Path | None) -> None:
+    """Write an issue on a finding. Raise UserError if there is none."""
     from ...reports.upstream.issue import issue_markdown
 
-    readable, problems = read_runs(runs)
-    for problem in problems:
-        warn(f"warning: {problem}")
     try:
-        if out is not None and out.exists():
-            fail(f"{out} is there already: give another file")
-        text = issue_markdown(readable, named)
-        if out is not None:
-            out.write_text(text, encoding="utf-8")
+        text = issue_markdown(runs, named)
+        if out is None:
+            put(text)
+            return
+        with out.open("x", encoding="utf-8") as file:
+            file.write(text)
     except OSError as error:
         fail(why(error))
-    if out is None:
-        put(text)
-    else:
-        say(f"issue: {out}")
+    say(f"issue: {out}")
 
 
 def site(

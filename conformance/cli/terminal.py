@@ -161,8 +161,8 @@ def put(text: str) -> None:
 
 
 def why(error: OSError) -> str:
-    """Return the reason why something could not be written."""
+    """Return the reason why a file could not be written or read."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return "the disk is full"
     place = f" ({error.filename})" if error.filename else ""
-    return f"cannot write: {error.strerror or error}{place}"
+    return f"{error.strerror or error}{place}"

@@ -132,7 +132,7 @@ def test_what_cannot_be_told_or_is_not_there_is_said_in_a_line(folders: dict[str
     there.write_text("mine")
     for more, complaint in (
         (("--issue", "77"), "there is no finding '77'; give the number of one: 1 "),
-        (("--issue", "1", "--out", str(there)), "is there already"),
+        (("--issue", "1", "--out", str(there)), "File exists"),
     ):
         done = CliRunner().invoke(app, ["report", str(folder), *more])
         assert (done.exit_code, done.stdout) == (2, "")

@@ -526,4 +526,4 @@ def test_generating_badly(inside: Inside, tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs POSIX and a user that is not root")
 def test_generating_where_nothing_may_be_written(inside: Inside, tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir(mode=0o500)
-    assert "cannot write" in inside("generate", "--out", "locked/new").complaint
+    assert "Permission denied" in inside("generate", "--out", "locked/new").complaint
