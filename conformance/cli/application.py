@@ -102,7 +102,7 @@ class Commands(typer.core.TyperGroup):
             packages = {type(operator).__module__.partition(".")[0] for operator in OPERATORS.values()} - {"onnxspec"}
             if not packages & packages_of(error):
                 raise
-            fail(f"broke off, by the fault of an operator's own code: {format_internal_error(error)}", 1)
+            fail(f"internal error in an operator's code: {format_internal_error(error)}", 1)
 
 
 app = typer.Typer(

@@ -86,7 +86,7 @@ def _complaints(proof: Proof, *, whole: bool) -> Iterator[str]:
     for a in proof.false_positives:
         yield f"conforming variant {a.style} is accused by {a.case}: {a.message}"
     for internal_error in proof.internal_errors:
-        yield f"broke off, by the suite's fault or the operator's: {internal_error}"
+        yield f"internal error: {internal_error}"
     if whole:
         yield from (f"no fault breaks {clause.id}" for clause in proof.without_fault)
         yield from (f"no case exercises {clause.id}" for clause in proof.without_case)

@@ -91,7 +91,7 @@ def test_an_error_in_a_diagnosis_costs_that_diagnosis(became: tuple[Path, dict[s
     internal_errors = [line for line in target["mishaps"] if line.startswith(f"diagnosis of {rows['s4']['case']}: ")]
     assert len(internal_errors) == 1
     assert "KeyError: 'start' " + PLACE in internal_errors[0]
-    assert "broke off" in done["wrong"]["printed"]
+    assert "this is not a failure of the target" in done["wrong"]["printed"]
     page = (folder / "wrong" / "report" / "index.html").read_text(encoding="utf-8")
     assert "tests/toy/raising.py" in page
 
@@ -109,12 +109,12 @@ def test_other_commands_tell_it(became: tuple[Path, dict[str, dict[str, Any]]]) 
     assert codes == dict.fromkeys(failing, 1) | {"explain": 0, "list": 2}
     assert "RuntimeError: no such model " + PLACE in done["prove"]["printed"]
     assert "fault leaky.start.one in leaky-1.float32.b2-i3-n1-s4." in done["prove"]["printed"]
-    assert "the suite's fault or the operator's" in done["fuzz"]["printed"], done["fuzz"]["printed"]
+    assert "internal error: " in done["fuzz"]["printed"]
     assert "IllegalNode: no such clause " + PLACE in done["check"]["printed"]
     assert "not built, which is the suite's fault or the operator's: " in done["generate"]["printed"]
     assert "not-judged (building): " in done["explain"]["printed"]
     assert "IllegalNode: no such clause " + PLACE in done["model"]["printed"]
-    assert "by the fault of an operator's own code: RuntimeError: no such model " + PLACE in done["script"]["printed"]
+    assert "internal error in an operator's code: RuntimeError: no such model " + PLACE in done["script"]["printed"]
     (drawn,) = [row for row in results(folder / "nonce").values() if str(row["case"]).endswith("-nonce-4")]
     assert (drawn["verdict"], drawn["reason"]) == ("not-judged", "building")
     assert "LookupError: no such draw " + PLACE in str(drawn["message"])
