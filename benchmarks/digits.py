@@ -21,8 +21,7 @@ from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.conformance.results.grades import BIAS_ERRORS, BIAS_UNITS
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FORMATS, Node, versions_of
-from onnxspec.reference.kernels.kernel import Kernel, run_kernel
-from onnxspec.reference.kernels.style import STYLES
+from onnxspec.reference.kernels.kernel import STYLES, Kernel, run_kernel
 
 Array = NDArray[Any]
 Arrays = dict[str, Array]

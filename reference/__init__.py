@@ -14,9 +14,8 @@ from .documents.operators import (
 )
 from .faults.fault import FAULTS, Fault, fault, fault_of_run, faults_of
 from .faults.scope import fault_named
-from .numbers.accuracy import ACCURACY_CLASSES, WIDER_PRESETS, AccuracyClass, budget
+from .numbers.accuracy import ACCURACY_CLASSES, FORMATS, WIDER_PRESETS, AccuracyClass, Format, budget, format_of
 from .numbers.activations import ACTIVATIONS
-from .numbers.formats import FORMATS, Format, format_of
 from .operators import tables as _tables  # noqa: F401 - registers operators and faults
 from .operators.asking import (
     evaluate,

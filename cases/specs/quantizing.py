@@ -18,15 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias, TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 import onnx
-from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
-from ...reference import Node, evaluate_in_order
+from ...reference import Node, evaluate_in_order, versions_of
 from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizer_in
 from ...reference.numbers.affine import Affine, Channels, Codec, product_codec
 from ..axes.quantized import BLOCK, INTEGERS
@@ -64,21 +64,6 @@ _REACH = 2.0**126
 _LEAST_SCALE = 2.0**-149
 """The least positive number of float32."""
 
-
-class _Scheme(Struct, frozen=True):
-    """Quantization of a case: fields of :mod:`..axes.quantized` with their values. A spec has them too."""
-
-    quantization: str
-    weight_type: str = "same"
-    channels: str = "tensor"
-    bias_type: str = "same"
-    quantized_tensors: str = "all"
-    scales: str = "calibrated"
-    zero_points: str = "calibrated"
-
-
-Scheme: TypeAlias = _Scheme | CaseSpec
-
 _STATES, _OUTPUTS = ("initial_h", "initial_c"), ("Y", "Y_h", "Y_c")
 _SEVERAL: Mapping[str, tuple[str, ...]] = {
     "all": ("X", *CONSTANTS, *_STATES, *_OUTPUTS),
@@ -91,21 +76,21 @@ _SEVERAL: Mapping[str, tuple[str, ...]] = {
 """The quantized tensors, by values of ``quantized_tensors``; other values are the name of one tensor."""
 
 
-def _holds(scheme: Scheme, name: str) -> bool:
+def _holds(scheme: CaseSpec, name: str) -> bool:
     """Return whether a tensor is quantized."""
     if name == "B" and scheme.bias_type == "float":
         return False
     return name in _SEVERAL.get(scheme.quantized_tensors, (scheme.quantized_tensors,))
 
 
-def _type_of(scheme: Scheme, name: str) -> tuple[int, bool]:
+def _type_of(scheme: CaseSpec, name: str) -> tuple[int, bool]:
     """Return the bits of a tensor's integers, and whether they are signed."""
     own = name in CONSTANTS and scheme.weight_type != "same"
     kind = scheme.weight_type if own else scheme.quantization
     return int(kind[1:]), kind.startswith("s")
 
 
-def _scale(scheme: Scheme, name: str, scale: float, largest: float) -> float:
+def _scale(scheme: CaseSpec, name: str, scale: float, largest: float) -> float:
     """Return a tensor's scale by the scheme; `scale` is the one for all its numbers."""
     if scheme.scales == "power":
         return float(2.0 ** np.ceil(np.log2(max(scale, _LEAST_SCALE))))
@@ -131,8 +116,11 @@ def can_quantize(spec: Spec, name: str) -> bool:
     return spec.extremes != "top" and not features_of(spec) & {"nonfinite", "size-zero"}
 
 
-def _lane(name: str) -> _Scheme:
-    return _Scheme(name.removeprefix("qdq-"))
+@cache
+def _lane(name: str) -> CaseSpec:
+    """Return a case whose fields of :mod:`..axes.quantized` are those of a wrap."""
+    op = CaseSpec.operators[0]
+    return CaseSpec(op, versions_of(op)[-1], quantization=name.removeprefix("qdq-"))
 
 
 def quantize(case: Case, name: str) -> Case:
@@ -157,7 +145,7 @@ def quantized_case(spec: Recurrent, float_case: Callable[[Recurrent], Case]) -> 
     return _quantized(case, spec, feeds, raises=False)
 
 
-def _quantized(case: Case, scheme: Scheme, calibration: Sequence[Feed], *, raises: bool) -> Case:
+def _quantized(case: Case, scheme: CaseSpec, calibration: Sequence[Feed], *, raises: bool) -> Case:
     """Return a float case quantized by the fields of a scheme."""
     codecs = _input_codecs(calibration, scheme)
     held = [_levels(feed, codecs) for feed in calibration]
@@ -174,7 +162,7 @@ def _trial(trial: Trial, feeds: tuple[Feed, ...], codecs: Codecs, *, raises: boo
     return replace(trial, model=model, node=node, feeds=feeds, graded=False)
 
 
-def _input_codecs(feeds: Sequence[Feed], scheme: Scheme) -> dict[str, Codec]:
+def _input_codecs(feeds: Sequence[Feed], scheme: CaseSpec) -> dict[str, Codec]:
     """Return the codecs of quantized inputs; that of B comes last, because it may depend on others."""
     names = [name for name in feeds[-1].inputs if name != "sequence_lens" and _holds(scheme, name)]
     codecs: dict[str, Codec] = {}
@@ -193,7 +181,7 @@ def _own_scale(arrays: Sequence[Array]) -> Affine:
     return Affine(_short(largest / 2.0**15) if largest else 1.0, 0, 32, True)
 
 
-def _by_channel(name: str, arrays: Sequence[Array], scheme: Scheme) -> Codec:
+def _by_channel(name: str, arrays: Sequence[Array], scheme: CaseSpec) -> Codec:
     axis = {"directions": 0, "rows": 1}.get(scheme.channels)
     if axis is None or name not in ("W", "R", "P") or (name == "P" and axis == 1):
         return _codec(name, arrays, scheme)
@@ -201,7 +189,7 @@ def _by_channel(name: str, arrays: Sequence[Array], scheme: Scheme) -> Codec:
     return Channels(axis, tuple(_codec(name, parts, scheme) for parts in zip(*slices, strict=True)))
 
 
-def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, scheme: Scheme) -> dict[str, Codec]:
+def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, scheme: CaseSpec) -> dict[str, Codec]:
     """Return the codecs of the outputs, from the node's results for the dequantized inputs."""
     names = [name for name in node.outputs if _holds(scheme, name)]
     if not names:
@@ -214,7 +202,7 @@ def _output_codecs(node: Node, feeds: Sequence[Feed], codecs: Codecs, scheme: Sc
     }
 
 
-def _codec(name: str, arrays: Iterable[Array], scheme: Scheme) -> Affine:
+def _codec(name: str, arrays: Iterable[Array], scheme: CaseSpec) -> Affine:
     """Return the codec for all numbers from the least to the largest, including 0; or for a part, if axes say so."""
     ends = [_ends(array) for array in arrays]
     low, high = min(low for low, _ in ends), max(high for _, high in ends)

@@ -18,7 +18,7 @@ import onnx.defs
 import onnx.helper
 from msgspec import Struct
 
-from ..numbers.formats import FORMATS
+from ..numbers.accuracy import FORMATS
 from .errata import Default, corrected
 from .interpretations import Question, ask
 from .tensors import HIDDEN_SIZE, LENGTHS, SEQ_LENGTH, Extent, TensorForm

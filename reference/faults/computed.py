@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from ..documents.operators import OperatorVersion
 from ..documents.tensors import shape_of, sizes_of_shapes
+from ..numbers.accuracy import FORMATS, Format
 from ..numbers.bounded import Bounded
-from ..numbers.formats import FORMATS, Format
 from ..recurrent.node import Node
 from .fault import Outputs
 

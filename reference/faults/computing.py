@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numbers.accuracy import Format
 from ..numbers.bounded import RADIUS_SLACK, Bounded
-from ..numbers.formats import Format
 from ..recurrent.computation import Computation
 from ..recurrent.configuration import Configuration
 from ..recurrent.node import Node

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
-from ..numbers.accuracy import budget
+from ..numbers.accuracy import FORMATS, budget
 from ..numbers.bounded import RADIUS_SLACK, Bounded
-from ..numbers.formats import FORMATS
 from ..recurrent.computation import Computation
 from ..recurrent.expectation import Expectation
 from ..recurrent.node import Node

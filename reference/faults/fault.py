@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..documents.clauses import base_of, clause_named, clauses_of
 from ..documents.operators import document_of, operator_names, versions_of
-from ..numbers.formats import FORMATS
+from ..numbers.accuracy import FORMATS
 from ..recurrent.rnn import CELLS
 from .memory import Memory
 

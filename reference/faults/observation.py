@@ -19,7 +19,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
-from ..numbers.formats import FORMATS
+from ..numbers.accuracy import FORMATS
 from ..recurrent.computation import computation_of
 from ..recurrent.node import Node
 from .computing import Prediction, Remembering

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numbers.accuracy import Format
 from ..numbers.activations import Activation
-from ..numbers.formats import Format
 
 Array = NDArray[Any]
 Evaluation = Callable[[Activation, Array, Format], Array]

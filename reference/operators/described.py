@@ -21,9 +21,8 @@ from ..documents.operators import Needed, OperatorVersion, UnknownOperator
 from ..documents.tensors import ShapeError, sizes_of_shapes
 from ..faults.computed import Computed
 from ..faults.derived import await_derived, topic_of_name
-from ..numbers.accuracy import budget
+from ..numbers.accuracy import FORMATS, Format, budget
 from ..numbers.bounded import Bounded
-from ..numbers.formats import FORMATS, Format
 from ..recurrent.node import IllegalNode, Node
 from .operator import Conforming, Operator
 from .written import Diagnostic, StatedSize, Written

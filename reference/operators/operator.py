@@ -23,10 +23,9 @@ from ..faults.computing import Computable, Known, answered, output_type, predict
 from ..faults.contexts import Run
 from ..faults.fault import FAULTS, Fault
 from ..faults.observation import Observation
-from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, budget
+from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, Format, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
-from ..numbers.formats import Format
 from ..recurrent.agreement import Expected
 from ..recurrent.expectation import Expectation, too_wide
 from ..recurrent.gates import Steps

@@ -15,8 +15,7 @@ from ..documents.operators import Document, declare, document_of
 from ..documents.tensors import recurrent_forms
 from ..faults.contexts import reported_steps
 from ..faults.fault import Fault
-from ..kernels.kernel import Kernel, run_kernel
-from ..kernels.style import STYLES, Style
+from ..kernels.kernel import STYLES, Kernel, Style, run_kernel
 from ..numbers.accuracy import WIDER_PRESETS, any_of
 from ..numbers.activations import kind_named
 from ..numbers.affine import Affine

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..documents.tensors import Levels, TensorForm
-from ..numbers.accuracy import budget
+from ..numbers.accuracy import Format, budget
 from ..numbers.bounding import Bounding
-from ..numbers.formats import Format
 from ..numbers.plain import Ordered, Plain
 from .cell import Number
 from .configuration import Configuration, configure

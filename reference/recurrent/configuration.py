@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import USUAL, Interpretations, Question
+from ..numbers.accuracy import Format
 from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, ActivationKind, Coefficient, kind_named
-from ..numbers.formats import Format
 from .cell import Cell, Operands
 from .node import (
     Illegal,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ..documents.operators import OperatorVersion, UnknownOperator, document_of, operator_version
 from ..documents.tensors import HIDDEN_SIZE, units_place
+from ..numbers.accuracy import Format, format_of
 from ..numbers.affine import Codec
-from ..numbers.formats import Format, format_of
 from .cell import Cell, cell_of
 
 

@@ -113,7 +113,7 @@ def spoil(prepared, inputs, outputs):
 """,
     "jittery": """
 from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import STYLES
+from onnxspec.reference.kernels.kernel import STYLES
 def spoil(prepared, inputs, outputs):
     style = "library" if prepared.runs in (2, 3) else "forward"
     return run_kernel(prepared.node, inputs, STYLES[style])

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ...kernels.kernel import Kernel, rounded
-from ...kernels.style import Style
-from ...numbers.formats import FORMATS, Format
+from ...kernels.kernel import Kernel, Style, rounded
+from ...numbers.accuracy import FORMATS, Format
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import run
 from ..alterations import rounded_state, with_hidden_state, with_recurrent_state, with_steps, with_tensors

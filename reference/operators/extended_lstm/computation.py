@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...faults.fault import fault, fault_of_run
+from ...numbers.accuracy import Format
 from ...numbers.activations import Activation, Coefficient, kind_named
 from ...numbers.affine import Affine
 from ...numbers.bounded import Bounded
-from ...numbers.formats import Format
 from ...recurrent.cell import Gates, Parameters, States
 from ...recurrent.configuration import Configuration
 from ...recurrent.rnn import LSTM, in_order, processing_order, run, states_of

@@ -50,8 +50,7 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from ...numbers.accuracy import ACCURACY_CLASSES, accuracy_class, budget
-from ...numbers.formats import FORMATS, Format
+from ...numbers.accuracy import ACCURACY_CLASSES, FORMATS, Format, accuracy_class, budget
 from .recurrence import Array, Attention, Operands, Step, advance, outer, pack, retrieve, step_of
 
 CHUNKS = (1, 16, 32, 64, 128)

@@ -19,8 +19,7 @@ from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.conformance.workers.in_process import run_in_process
 from onnxspec.reference import FAULTS, evaluate, format_of
-from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import STYLES
+from onnxspec.reference.kernels.kernel import STYLES, run_kernel
 
 AXES = {
     "reweighed": "weights",

@@ -27,8 +27,7 @@ from onnxspec.cases.directories.manifest import (
 )
 from onnxspec.reference import configure, expect
 from onnxspec.reference.errors import UserError
-from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import STYLES
+from onnxspec.reference.kernels.kernel import STYLES, run_kernel
 
 from ...recurrent import recurrent_versions
 

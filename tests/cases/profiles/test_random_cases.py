@@ -10,7 +10,7 @@ from onnxspec.cases.portable import check_case
 from onnxspec.cases.profiles.random_cases import distinct, left_of, random_case, random_specs, traits_of
 from onnxspec.cases.profiles.recurrent import LEVELS, recurrent_levels, supports
 from onnxspec.reference import CELLS, evaluate, open_questions_of, operator_version
-from onnxspec.reference.numbers.formats import FORMATS
+from onnxspec.reference.numbers.accuracy import FORMATS
 
 DRAWN = (*CELLS, "DynamicQuantizeLSTM", "ExtendedLSTM")
 

@@ -26,8 +26,7 @@ from onnxspec.reference.faults.alterations import with_functions
 from onnxspec.reference.faults.computing import layered
 from onnxspec.reference.faults.contexts import Run
 from onnxspec.reference.faults.fault import Compute, made_together
-from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import Style
+from onnxspec.reference.kernels.kernel import Style, run_kernel
 from onnxspec.reference.numbers.activations import ACTIVATIONS
 from onnxspec.reference.recurrent.computation import computation_of
 

@@ -13,8 +13,7 @@ from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.reference import Node, evaluate
-from onnxspec.reference.kernels.kernel import rounded, run_kernel
-from onnxspec.reference.kernels.style import Style
+from onnxspec.reference.kernels.kernel import Style, rounded, run_kernel
 
 Outputs = dict[str, NDArray[Any]]
 

@@ -22,8 +22,7 @@ from onnxspec.conformance.proof.staged import staged_outcome
 from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.results.result import result_of
 from onnxspec.reference import Node, evaluate
-from onnxspec.reference.kernels.kernel import rounded, run_kernel
-from onnxspec.reference.kernels.style import Style
+from onnxspec.reference.kernels.kernel import Style, rounded, run_kernel
 
 Arrays = Mapping[str, NDArray[Any]]
 Kernel = Callable[[Node, Arrays], Arrays]

@@ -20,8 +20,7 @@ from onnxspec.conformance.proof import proof as proving
 from onnxspec.conformance.proof.proof import Proof, prove
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, FORMATS, operator_of
-from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import Style
+from onnxspec.reference.kernels.kernel import Style, run_kernel
 from onnxspec.reference.operators import Conforming
 
 from ...recurrent import recurrent_versions

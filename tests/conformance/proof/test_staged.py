@@ -21,8 +21,7 @@ from onnxspec.conformance.proof.staged import Implementation, Stage, judge_stage
 from onnxspec.conformance.results.grades import BIAS_ERRORS, BIAS_UNITS
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, FORMATS, Fault, IllegalNode, Interpretations, Node, configure, faults_of
-from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import STYLES, Style
+from onnxspec.reference.kernels.kernel import STYLES, Style, run_kernel
 
 from ...recurrent import recurrent_versions
 

@@ -15,8 +15,7 @@ from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.conformance.results.grades import biased_types, biases, digits_left, grades
 from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.reference import FORMATS, Node
-from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import STYLES, Style
+from onnxspec.reference.kernels.kernel import STYLES, Style, run_kernel
 
 from ...recurrent import recurrent_versions
 

@@ -7,8 +7,7 @@ import pytest
 
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, FORMATS, Fault, Node, compare, expect, run_fault
-from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import STYLES
+from onnxspec.reference.kernels.kernel import STYLES, run_kernel
 
 from ..situations import OUTPUTS, inputs_for, worst_ratio
 from .fault_situations import situation

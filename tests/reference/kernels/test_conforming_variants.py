@@ -13,10 +13,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from onnxspec.reference import ACTIVATIONS, CELLS, FORMATS, Interpretations, Node, configure, evaluate
 from onnxspec.reference.kernels.activations import EVALUATIONS
-from onnxspec.reference.kernels.kernel import Kernel, rounded, run_kernel
-from onnxspec.reference.kernels.style import INTERPOLATIONS, ORDERS, RESETS, STYLES, Style
+from onnxspec.reference.kernels.kernel import INTERPOLATIONS, ORDERS, RESETS, STYLES, Kernel, Style, rounded, run_kernel
+from onnxspec.reference.numbers.accuracy import Format
 from onnxspec.reference.numbers.activations import Activation, Coefficient
-from onnxspec.reference.numbers.formats import Format
 
 from ..situations import (
     OPERATORS,

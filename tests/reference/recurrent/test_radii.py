@@ -27,8 +27,7 @@ from onnxspec.reference import (
     expect,
 )
 from onnxspec.reference.kernels.activations import EVALUATIONS
-from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import STYLES
+from onnxspec.reference.kernels.kernel import STYLES, run_kernel
 from onnxspec.reference.numbers import Bounded, Bounding
 from onnxspec.reference.numbers.accuracy import any_of
 from onnxspec.reference.numbers.activations import Activation, Coefficient

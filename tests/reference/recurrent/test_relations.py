@@ -15,8 +15,7 @@ from onnxspec.cases import CaseSpec, strategies
 from onnxspec.cases.specs.data import inputs_of
 from onnxspec.reference import ACTIVATIONS, CELLS, Node, evaluate, operator_version, versions_of
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import STYLES, Style
+from onnxspec.reference.kernels.kernel import STYLES, Style, run_kernel
 
 from ..situations import worst_ratio
 

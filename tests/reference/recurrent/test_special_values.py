@@ -10,8 +10,7 @@ import pytest
 
 from onnxspec.reference import FORMATS, Interpretations, Node, compare, expect, run_fault
 from onnxspec.reference.faults.fault import FAULTS
-from onnxspec.reference.kernels.kernel import run_kernel
-from onnxspec.reference.kernels.style import INTERPOLATIONS, STYLES, Style
+from onnxspec.reference.kernels.kernel import INTERPOLATIONS, STYLES, Style, run_kernel
 from onnxspec.reference.recurrent.special import special_mismatches
 
 from ..situations import (

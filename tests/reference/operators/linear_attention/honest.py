@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxspec.reference.numbers.formats import FORMATS
+from onnxspec.reference.numbers.accuracy import FORMATS
 from onnxspec.reference.operators.linear_attention.recurrence import Attention
 
 Array = NDArray[Any]
