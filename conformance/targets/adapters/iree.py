@@ -38,12 +38,6 @@ OPTION_DEFAULTS: dict[str, Any] = {"backend": "llvm-cpu", "driver": "local-sync"
 SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
 
 
-class Bits(np.ndarray):
-    """bfloat16 results as uint16 bits."""
-
-    element = "bfloat16"
-
-
 class Adapter:
     """IREE with one backend of its compiler and one driver of its runtime."""
 
@@ -116,7 +110,7 @@ class Session:
             results = self._function(*[self._tensor(feeds[name]) for name in self._names])
         except (IndexError, ValueError, RuntimeError) as error:  # by which IREE tells the status of a call
             raise RuntimeError(re.sub(r"^.*?\.c:\d+: ", "", str(error)).partition("; while ")[0]) from None
-        return [_array(value) for value in (results if isinstance(results, (tuple, list)) else [results])]
+        return [np.array(value.to_host()) for value in (results if isinstance(results, (tuple, list)) else [results])]
 
     def _tensor(self, array: np.ndarray) -> Any:
         if getattr(array, "element", None) != "bfloat16":
@@ -146,12 +140,6 @@ def _caught() -> Iterator[list[str]]:
             os.close(kept)
             file.seek(0)
             printed.append(file.read().decode(errors="replace"))
-
-
-def _array(value: Any) -> Any:
-    """Return a result as an array of its own; bfloat16, which NumPy does not have, as bits."""
-    array = np.array(value.to_host())
-    return array.view(np.uint16).view(Bits) if array.dtype.name == "bfloat16" else array
 
 
 def _reason(text: str) -> str:

@@ -80,12 +80,6 @@ class FellBackError(Exception):
         self.proof = proof
 
 
-class Bits(np.ndarray):
-    """bfloat16 results as uint16 bits."""
-
-    element = "bfloat16"
-
-
 class Adapter:
     """onnxruntime in one configuration."""
 
@@ -363,4 +357,4 @@ def _array(value: Any) -> Any:
     bits = np.empty(shape, np.uint16)
     if bits.size:
         ctypes.memmove(bits.ctypes.data, value.data_ptr(), bits.nbytes)
-    return bits.view(Bits)
+    return bits.view([("bfloat16", np.uint16)])  # onnx's own type before 1.19, which NumPy needs no package for

@@ -35,12 +35,6 @@ _MODES = ("accuracy", "performance")
 SESSIONS = ("weights", "several", "many", "refusals", "sizes")
 
 
-class Bits(np.ndarray):
-    """bfloat16 results as uint16 bits."""
-
-    element = "bfloat16"
-
-
 class Adapter:
     """OpenVINO on one device."""
 
@@ -149,4 +143,4 @@ def _array(tensor: Any) -> Any:
     """Return a result as an array of its own; bfloat16, which NumPy does not have, as bits."""
     if tensor.get_element_type() != ov.Type.bf16:
         return np.array(tensor.data)
-    return np.array(tensor.data).view(np.uint16).view(Bits)
+    return np.array(tensor.data).view([("bfloat16", np.uint16)])
