@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -50,46 +49,29 @@ class Table(Struct, frozen=True):
 def matrix(subjects: Sequence[Subject]) -> list[Table]:
     """Return one table per operator, sorted by name. A case counts in the row of every feature that it uses."""
     subjects = [subject for subject in subjects if not subject.info["unavailable"]]
-    tallies: dict[tuple[str, str, int], Tally] = {}
-    versions: dict[str, set[tuple[int, str]]] = {}
-    features: defaultdict[str, set[str]] = defaultdict(set)
-    refused: defaultdict[str, set[str]] = defaultdict(set)
-    for subject in subjects:
-        for version in subject.by_version:
-            versions.setdefault(version.rpartition("-")[0], set())
-        tallies |= {(group or ALL, version, subject.number): t for (group, version), t in subject.features.items()}
-    for group, version, _ in tallies:
-        operator, _, number = version.rpartition("-")
-        versions[operator].add((int(number), version))
-        group_tallies = [tallies.get((group, version, subject.number)) for subject in subjects]
-        if all(tally is None or tally.declined == tally.total for tally in group_tallies):
-            refused[operator].add(group)
-        else:
-            features[operator].add(group)
-    tables = []
-    for operator in sorted(versions):
-        names = tuple(name for _, name in sorted(versions[operator]))
-        rows = [
-            (
-                group,
-                tuple(
-                    (
-                        subject,
-                        tuple(
-                            _cell(name, group, subject, tallies.get((group, name, subject.number))) for name in names
-                        ),
-                    )
-                    for subject in subjects
-                ),
-            )
-            for group in (ALL, *sorted(features[operator] - {ALL}, key=str.casefold))
-            if names
-        ]
-        tried = {version for subject in subjects for version in subject.by_version}
-        missing = sorted({v for v in tried if v.rpartition("-")[0] == operator} - {*names}, key=_number)
-        nowhere = sorted(refused[operator] - features[operator], key=str.casefold)
-        tables.append(Table(operator, names, tuple(rows), _page_of(operator), (*missing, *nowhere)))
-    return tables
+    return [_table(name, subjects) for name in sorted({name for subject in subjects for name in subject.by_operator})]
+
+
+def _table(operator: str, subjects: Sequence[Subject]) -> Table:
+    tallies = {
+        (group or ALL, version, subject.number): tally
+        for subject in subjects
+        for (group, version), tally in subject.features.items()
+        if version.rpartition("-")[0] == operator
+    }
+    tried = {version for s in subjects for version in s.by_version if version.rpartition("-")[0] == operator}
+    versions = tuple(sorted({version for _, version, _ in tallies}, key=_number))
+    groups = {group for group, _, _ in tallies}
+    accepted = {group for (group, _, _), tally in tallies.items() if tally.declined < tally.total}
+    rows = []
+    for group in (ALL, *sorted(accepted - {ALL}, key=str.casefold)) if versions else ():
+        lines = []
+        for subject in subjects:
+            cells = (_cell(v, group, subject, tallies.get((group, v, subject.number))) for v in versions)
+            lines.append((subject, tuple(cells)))
+        rows.append((group, tuple(lines)))
+    refused = (*sorted(tried - {*versions}, key=_number), *sorted(groups - accepted, key=str.casefold))
+    return Table(operator, versions, tuple(rows), _page_of(operator), refused)
 
 
 def _number(version: str) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, combinations
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ from ...reference.errors import UserError
 from ..models.content import ModelError
 from ..models.execution import ExecutionError, require_inputs
 from .changes import Change, at, changes_of, exchanged, remarks_on
-from .split import Array, Arrays, Evaluator, RecurrentNode, SplitModel, evaluator
+from .split import Array, Arrays, Evaluator, SplitModel, evaluator
 
 TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
 """Largest difference of equal results, as a share of the tensor's largest number, by the type of the results."""
@@ -30,18 +30,8 @@ class ComparisonError(UserError):
     """Model and arrays that cannot be compared; the text gives the reason in one line."""
 
 
-@dataclass(frozen=True)
-class Layout:
-    """A form in which frameworks return an output of a node.
-
-    words
-        Its description; empty for the model's own form.
-    array
-        The model's numbers in that form.
-    """
-
-    words: str
-    array: Array
+Layout = tuple[str, Array]
+"""Form in which frameworks return an output of a node: its description, empty for the model's own, and the numbers."""
 
 
 @dataclass(frozen=True)
@@ -185,16 +175,14 @@ def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str
     changes_by_node = [
         list(changes_of(node, inputs, values.given)) for node, inputs in zip(split.nodes, values.before, strict=True)
     ]
-    is_multiple = len(split.nodes) > 1
     together: dict[str, dict[int, Change]] = {}
     for number, changes in enumerate(changes_by_node):
         for change in changes:
             together.setdefault(change.words, {})[number] = change
-    if is_multiple:
-        for description, members in together.items():
-            if len(members) > 1:
-                names = ", ".join(split.nodes[number].name for number in members)
-                yield f"{description} at {names}", f"{names}: {next(iter(members.values())).remedy}", members
+    for description, members in together.items():
+        if len(members) > 1:
+            names = ", ".join(split.nodes[number].name for number in members)
+            yield f"{description} at {names}", f"{names}: {next(iter(members.values())).remedy}", members
     for number, changes in enumerate(changes_by_node):
         for change in changes:
             named = at(change, split.nodes[number])
@@ -206,16 +194,13 @@ def _exchanges(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str,
     """Yield exchanges of the weights of two nodes, with their descriptions and remedies."""
     weights = [{n: a for n, a in inputs.items() if n in ("W", "R", "B", "P")} for inputs in values.before]
     shapes = [{name: array.shape for name, array in arrays.items()} for arrays in weights]
-    nodes: Sequence[RecurrentNode] = split.nodes
-    for i, first in enumerate(nodes):
-        for j in range(i + 1, len(nodes)):
-            second = nodes[j]
-            if first.node.op_type == second.node.op_type and shapes[i] == shapes[j]:
-                yield (
-                    f"the weights of {first.name} and {second.name} exchanged",
-                    f"exchange W, R and B of {first.name} and {second.name}",
-                    {i: exchanged(first, weights[j], second.name), j: exchanged(second, weights[i], first.name)},
-                )
+    for (i, first), (j, second) in combinations(enumerate(split.nodes), 2):
+        if first.node.op_type == second.node.op_type and shapes[i] == shapes[j]:
+            yield (
+                f"the weights of {first.name} and {second.name} exchanged",
+                f"exchange W, R and B of {first.name} and {second.name}",
+                {i: exchanged(first, weights[j], second.name), j: exchanged(second, weights[i], first.name)},
+            )
 
 
 def _layouts(split: SplitModel, name: str, ours: Array, theirs: Array) -> list[Layout]:
@@ -224,22 +209,22 @@ def _layouts(split: SplitModel, name: str, ours: Array, theirs: Array) -> list[L
     Raise ComparisonError if none has it.
     """
     formal = next((f for node in split.nodes for f, n in node.outputs.items() if n == name), "")
-    forms = [Layout("", ours)]
+    forms: list[Layout] = [("", ours)]
     if formal == "Y" and ours.ndim == 4:
         T, D, N, H = ours.shape
         merged = ours.transpose(0, 2, 1, 3).reshape(T, N, D * H)
-        forms.append(Layout("directions in the last axis", merged))
-        forms.append(Layout("batch first, directions in the last axis", merged.swapaxes(0, 1)))
-        forms += [Layout(form.words, form.array[:, 0]) for form in forms[1:] if N == 1]
+        names = ("directions in the last axis", "batch first, directions in the last axis")
+        forms += zip(names, (merged, merged.swapaxes(0, 1)), strict=True)
+        forms += [(words, array[:, 0]) for words, array in forms[1:] if N == 1]
     if formal in ("Y_h", "Y_c") and ours.ndim == 3:
         D, N, H = ours.shape
-        forms.append(Layout("batch first", ours.swapaxes(0, 1)))
-        forms.append(Layout("directions in the last axis", ours.swapaxes(0, 1).reshape(N, D * H)))
+        forms.append(("batch first", ours.swapaxes(0, 1)))
+        forms.append(("directions in the last axis", ours.swapaxes(0, 1).reshape(N, D * H)))
     if not formal and ours.ndim >= 2:
-        forms.append(Layout("first two axes exchanged", ours.swapaxes(0, 1)))
-    found = [form for form in forms if form.array.shape == theirs.shape]
+        forms.append(("first two axes exchanged", ours.swapaxes(0, 1)))
+    found = [(words, array) for words, array in forms if array.shape == theirs.shape]
     if not found and ours.size == theirs.size and ours.squeeze().shape == theirs.squeeze().shape:
-        found = [Layout("without axes of one", ours.reshape(theirs.shape))]
+        found = [("without axes of one", ours.reshape(theirs.shape))]
     if not found:
         raise ComparisonError(f"{name} of the results has shape {theirs.shape}; the model gives {ours.shape}")
     return found
@@ -247,14 +232,14 @@ def _layouts(split: SplitModel, name: str, ours: Array, theirs: Array) -> list[L
 
 def _nearest(name: str, layouts: Sequence[Layout], theirs: Array) -> TensorDifference:
     """Return the difference in the layout that differs least."""
-    return min((_difference(name, layout, theirs) for layout in layouts), key=lambda found: found.difference)
+    return min((_difference(name, *layout, theirs) for layout in layouts), key=lambda found: found.difference)
 
 
-def _difference(name: str, layout: Layout, theirs: Array) -> TensorDifference:
-    share = max(TOLERANCES.get(array.dtype.name, TOLERANCES["float32"]) for array in (layout.array, theirs))
-    ours, theirs = layout.array.astype(np.float64), theirs.astype(np.float64)
+def _difference(name: str, words: str, ours: Array, theirs: Array) -> TensorDifference:
+    share = max(TOLERANCES.get(array.dtype.name, TOLERANCES["float32"]) for array in (ours, theirs))
+    ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
     if not ours.size:
-        return TensorDifference(name, layout.words, 0.0, 0.0, True)
+        return TensorDifference(name, words, 0.0, 0.0, True)
     with np.errstate(all="ignore"):
         error = np.abs(ours - theirs)
     error = np.where(np.isnan(ours) & np.isnan(theirs) | (ours == theirs), 0.0, error)
@@ -264,7 +249,7 @@ def _difference(name: str, layout: Layout, theirs: Array) -> TensorDifference:
     tolerance = share * max(largest, float(np.finfo(np.float32).tiny))
     wrong = np.argwhere(error > tolerance)
     where = tuple(int(k) for k in wrong[0]) if len(wrong) else ()
-    return TensorDifference(name, layout.words, float(error.max()), largest, not len(wrong), where)
+    return TensorDifference(name, words, float(error.max()), largest, not len(wrong), where)
 
 
 def lines_of(comparison: Comparison) -> list[str]:
