@@ -18,24 +18,31 @@ from ...recurrent.rnn import hidden_gate
 
 GRU = ("GRU",)
 
-# The hidden gate ht from parameters, both sums, Ht-1, zt and rt.
+# The hidden gate ht, or Ht, from parameters, both sums, Ht-1, zt and rt.
 Hidden = Callable[[Parameters, Gates, Gates, Number, Number, Number], Number]
+
+
+def _with_result(c: Computation, result: Hidden) -> Computation:
+    """Return the computation with another equation of Ht."""
+
+    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
+        return (result(p, XW, HR, H, p.f(XW.z + HR.z), p.f(XW.r + HR.r)),)
+
+    return with_equations(c, equations)
 
 
 def _with_hidden(c: Computation, hidden: Hidden) -> Computation:
     """Return the computation with another equation of the hidden gate."""
-
-    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-        z, r = p.f(XW.z + HR.z), p.f(XW.r + HR.r)
-        return (p.arithmetic.interpolation(z, hidden(p, XW, HR, H, z, r), H),)
-
-    return with_equations(c, equations)
+    return _with_result(
+        c, lambda p, XW, HR, H, z, r: p.arithmetic.interpolation(z, hidden(p, XW, HR, H, z, r), H)
+    )
 
 
 gru = partial(fault, operators=GRU)
 gru_run = partial(fault_of_run, operators=GRU)
 wrong_equations = partial(fault, made=by_equations(), operators=GRU)
 hidden = partial(fault, made=by_equations(_with_hidden), operators=GRU)
+result = partial(fault, made=by_equations(_with_result), operators=GRU)
 
 
 @fault("gru.hidden.in-place-by-{}", "equations",
@@ -67,25 +74,15 @@ gate_orders(
 )
 
 
-@wrong_equations("gru.update-gate.inverted", "equations.hidden",
-    "Weighs what is new by the update gate and the state before by what it lacks to one.")
-def update_gate_inverted(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-    z, r = p.f(XW.z + HR.z), p.f(XW.r + HR.r)
-    return (p.arithmetic.interpolation(z, H, hidden_gate(p, XW, HR, H, r)),)
-
-
-@wrong_equations("gru.update-gate.keeps-reset-state", "equations.hidden",
-    "Keeps a share of the reset state, rt (.) Ht-1, instead of Ht-1.")
-def update_keeps_reset_state(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-    z, r = p.f(XW.z + HR.z), p.f(XW.r + HR.r)
-    return (p.arithmetic.interpolation(z, hidden_gate(p, XW, HR, H, r), r * H),)
-
-
-@wrong_equations("gru.update-gate.not-complemented", "equations.hidden",
-    "Adds zt (.) Ht-1 to all that is new instead of its share 1 - zt.")
-def update_not_complemented(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-    z, r = p.f(XW.z + HR.z), p.f(XW.r + HR.r)
-    return (hidden_gate(p, XW, HR, H, r) + z * H,)
+result("gru.update-gate.inverted", "equations.hidden",
+    "Weighs what is new by the update gate and the state before by what it lacks to one.",
+    lambda p, XW, HR, H, z, r: p.arithmetic.interpolation(z, H, hidden_gate(p, XW, HR, H, r)))
+result("gru.update-gate.keeps-reset-state", "equations.hidden",
+    "Keeps a share of the reset state, rt (.) Ht-1, instead of Ht-1.",
+    lambda p, XW, HR, H, z, r: p.arithmetic.interpolation(z, hidden_gate(p, XW, HR, H, r), r * H))
+result("gru.update-gate.not-complemented", "equations.hidden",
+    "Adds zt (.) Ht-1 to all that is new instead of its share 1 - zt.",
+    lambda p, XW, HR, H, z, r: hidden_gate(p, XW, HR, H, r) + z * H)
 
 
 @wrong_equations("gru.update-gate.by-g", "activations.order", "Applies g instead of f to the update gate.")

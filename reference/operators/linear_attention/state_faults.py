@@ -27,7 +27,6 @@ from .recurrence import (
     Advance,
     Attention,
     Operands,
-    Scan,
     advance,
     corrects,
     decays,
@@ -113,59 +112,52 @@ attention_faults(lambda c, change: with_step(c, change, decays(c.update_rule)), 
 # Chunks
 
 
-def _in_chunks(c: Attention, scan: Callable[[int], Scan], length: int) -> Attention:
-    """Return the node with a loop over chunks of `length` steps; the same node where one chunk holds all steps."""
-    return replace(c, scan=scan(length)) if c.query.shape[1] > length else c
+Chunked = Callable[[int, Operands, Advance], tuple[Array, Array]]
+"""A loop over chunks of some length."""
 
 
-def _restarting(length: int) -> Scan:
-    def scan(o: Operands, step: Advance) -> tuple[Array, Array]:
-        outputs, state = [], o.past
-        for begin in range(0, o.steps, length):
-            past = np.zeros_like(state) if begin else state
-            chunk, state = run_steps(replace(some_steps(o, slice(begin, begin + length)), past=past), step)
-            outputs.append(chunk)
-        return np.concatenate(outputs, axis=1), state
-
-    return scan
+def _in_chunks(c: Attention, scan: Chunked, length: int, longer: bool = True) -> Attention:
+    """Return the node with a loop over chunks of `length` steps; the same node where there is one step, or, if
+    `longer`, where one chunk holds all steps."""
+    return replace(c, scan=partial(scan, length)) if c.query.shape[1] > (length if longer else 1) else c
 
 
-def _reading_ends(length: int) -> Scan:
-    def scan(o: Operands, step: Advance) -> tuple[Array, Array]:
-        outputs, state = np.zeros((*o.query.shape[:3], o.value.shape[3])), o.past
-        for begin in range(0, o.steps, length):
-            steps = range(begin, min(begin + length, o.steps))
-            for t in steps:
-                state = step(step_of(o, t, state)).state
-            for t in steps:
-                outputs[:, t] = read(state, step_of(o, t, state))
-        return outputs, state
-
-    return scan
+def _restarting(length: int, o: Operands, step: Advance) -> tuple[Array, Array]:
+    outputs, state = [], o.past
+    for begin in range(0, o.steps, length):
+        past = np.zeros_like(state) if begin else state
+        chunk, state = run_steps(replace(some_steps(o, slice(begin, begin + length)), past=past), step)
+        outputs.append(chunk)
+    return np.concatenate(outputs, axis=1), state
 
 
-def _whole(length: int) -> Scan:
-    def scan(o: Operands, step: Advance) -> tuple[Array, Array]:
-        whole = o.steps // length * length
-        outputs = np.zeros((*o.query.shape[:3], o.value.shape[3]))
-        outputs[:, :whole], state = run_steps(some_steps(o, slice(0, whole)), step)
-        return outputs, state
+def _reading_ends(length: int, o: Operands, step: Advance) -> tuple[Array, Array]:
+    outputs, state = np.zeros((*o.query.shape[:3], o.value.shape[3])), o.past
+    for begin in range(0, o.steps, length):
+        steps = range(begin, min(begin + length, o.steps))
+        for t in steps:
+            state = step(step_of(o, t, state)).state
+        for t in steps:
+            outputs[:, t] = read(state, step_of(o, t, state))
+    return outputs, state
 
-    return scan
+
+def _whole(length: int, o: Operands, step: Advance) -> tuple[Array, Array]:
+    whole = o.steps // length * length
+    outputs = np.zeros((*o.query.shape[:3], o.value.shape[3]))
+    outputs[:, :whole], state = run_steps(some_steps(o, slice(0, whole)), step)
+    return outputs, state
 
 
-def _correcting_by_starts(length: int) -> Scan:
-    def scan(o: Operands, step: Advance) -> tuple[Array, Array]:
-        start = state = o.past
-        outputs = np.zeros((*o.query.shape[:3], o.value.shape[3]))
-        for t in range(o.steps):
-            operands = step_of(o, t, state)
-            start = operands.decay[..., None] * (state if t % length == 0 else start)
-            written = rate(operands) * (operands.value - retrieve(start, operands.key))
-            state, outputs[:, t], _ = finished(operands, operands.decay[..., None] * state, written)
-        return outputs, state
-
-    return scan
+def _correcting_by_starts(length: int, o: Operands, step: Advance) -> tuple[Array, Array]:
+    start = state = o.past
+    outputs = np.zeros((*o.query.shape[:3], o.value.shape[3]))
+    for t in range(o.steps):
+        operands = step_of(o, t, state)
+        start = operands.decay[..., None] * (state if t % length == 0 else start)
+        written = rate(operands) * (operands.value - retrieve(start, operands.key))
+        state, outputs[:, t], _ = finished(operands, operands.decay[..., None] * state, written)
+    return outputs, state
 
 
 def _undecayed_at(g: Array, length: int) -> Array:
@@ -187,15 +179,13 @@ attention_family("chunks.carry-undecayed-{}", _LENGTHS, "chunks",
     lambda c, length: with_exponents(c, lambda g: _undecayed_at(g, length)) if c.query.shape[1] > length else c)
 attention_family("chunks.correction-from-start-{}", (16, 64, 32, 128), "chunks",
     "Corrects within chunks of {0} steps by the state at the chunk's beginning.",
-    lambda c, length: (
-        replace(c, scan=_correcting_by_starts(length)) if corrects(c.update_rule) and c.query.shape[1] > 1 else c
-    ))
+    lambda c, length: _in_chunks(c, _correcting_by_starts, length, longer=False) if corrects(c.update_rule) else c)
 attention_family("chunks.not-causal-{}", (64, 16, 32, 128), "chunks",
     "Lets every step of a chunk of {0} read the state at the chunk's end.",
-    lambda c, length: replace(c, scan=_reading_ends(length)) if c.query.shape[1] > 1 else c)
+    lambda c, length: _in_chunks(c, _reading_ends, length, longer=False))
 attention_family("chunks.whole-only-{}", (16, 64, 32, 8, 4, 128), "chunks",
     "Leaves out the steps after the last whole chunk of {0}, where there is one.",
-    lambda c, length: replace(c, scan=_whole(length)) if _left_over(c, length) else c)
+    lambda c, length: _in_chunks(c, _whole, length) if _left_over(c, length) else c)
 attention_family("chunks.present-of-whole-{}", (64, 16, 32, 128), "chunks",
     "Returns the state at the end of the last whole chunk of {0} steps.",
     lambda c, length: _state_after(c, c.query.shape[1] // length * length) if _left_over(c, length) else c)
