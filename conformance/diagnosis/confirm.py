@@ -233,7 +233,8 @@ class _Confirming:
                 right = [fault for fault in right if self._needed(fault, answer)] or right
             # Candidates that contradict a passing case are not the cause.
             elif answer.judgement.verdict is Verdict.PASS and len(right) > 1:
-                right = [fault for fault in right if not self._contradicts(fault, answer)] or right
+                observed = self._observed(answer)
+                right = [fault for fault in right if observed is None or not observed.contradicts(fault)] or right
         # A fault of one output needs a case with several outputs: only that shows that the others are right.
         several = [a for a in (self._fresh.smallest, *failing, *self._fresh.richer) if len(_outputs(a)) > 1]
         return [d for d in right if not self._of_output(d) or any(self._explains(d, answer) for answer in several)]
@@ -251,11 +252,6 @@ class _Confirming:
     def _needed(self, fault: Fault, one: CaseRun) -> bool:
         observed = self._observed(one)
         return observed is not None and observed.explained_by(fault, self._matcher.known, needed=True)
-
-    def _contradicts(self, fault: Fault, one: CaseRun) -> bool:
-        """Return whether a fault affects a case and does not fit the target's outputs."""
-        observed = self._observed(one)
-        return observed is not None and observed.affected_by(fault) and observed.fit((fault,)) is None
 
     def _counterexamples(self, fault: Fault) -> int:
         """Return the number of passing cases of the run that would show a fault."""

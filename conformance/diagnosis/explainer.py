@@ -18,7 +18,7 @@ from ..results.expected.entries import Entry, listed_faults, suspects
 from ..results.result import Result
 from ..workers.process import Outcome
 from .failing_case import DIAGNOSED, FailingCase, ReportInternalError, failing_case_of, reraise
-from .match import Explanation, Matcher, ObservedCases
+from .match import Explanation, Matcher, ObservedCase, ObservedCases
 from .target_evidence import TargetEvidence
 
 __all__ = ["Explainer", "accepting", "effort_of", "explained", "failing_case_of_tried", "failing_cases_of"]
@@ -142,11 +142,14 @@ def _failing_case(probe: Probe, judgement: Judgement, outcomes: Sequence[Outcome
     if not trials:
         return None
     view = view_of(trials, outcomes, judgement)
-    trial, outcome = view.own
+    case = failing_case_of(probe.id, *view.own, probe.clauses, probe.size, slight)
     wrong_output = (judgement.where or {}).get("output")
-    if view.all_outputs is not None and wrong_output is not None and wrong_output not in trial.node.outputs:
-        trial, outcome = view.all_outputs
-    return failing_case_of(probe.id, trial, outcome, probe.clauses, probe.size, slight)
+    if case is None or view.all_outputs is None or wrong_output in (None, *case.trial.node.outputs):
+        return case
+    # The case's own outputs may be wrong too, and are what it is about.
+    if not ObservedCase(case, TargetEvidence("standard")).right:
+        return case
+    return failing_case_of(probe.id, *view.all_outputs, probe.clauses, probe.size, slight)
 
 
 def accepting(op: str, version: int, clause: str | None) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ class ObservedCase:
         return self._fits[faults]
 
     def _fit(self, faults: Explanation) -> Fit | None:
-        if self._right:
+        if self.right:
             return None
         arithmetic = [fault for fault in faults if fault.layer == "arithmetic"]
         if not all(map(self.case.computed_in, arithmetic)):
@@ -112,7 +112,7 @@ class ObservedCase:
         return next((fit for fit in fits if fit is not None), None)
 
     @cached_property
-    def _right(self) -> bool:
+    def right(self) -> bool:
         """Whether the target's own class holds all outputs: then they are evidence of no fault."""
         return self._within((), self._accuracies[0]) is not None
 
@@ -133,6 +133,10 @@ class ObservedCase:
         """Return whether the fault changes the right outputs of the case."""
         applies = fault.applies(self.case.op, self.case.trial.node.since_version)
         return applies and (self._bounds(fault) or self.observation.changes(fault, self.interpretations[0]))
+
+    def contradicts(self, fault: Fault) -> bool:
+        """Return whether the fault changes the right outputs of the case in a way that its outputs exclude."""
+        return self.affected_by(fault) and self._within((fault,), self._accuracies[0]) is None
 
     def explained_by(self, fault: Fault, known: Sequence[Fault] = (), *, needed: bool = False) -> bool:
         """Return whether a fault explains the case, alone or beside known ones.

@@ -10,7 +10,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.conformance.diagnosis.explainer import Explainer, explained
+from onnxspec.conformance.diagnosis.explainer import Explainer, explained, failing_case_of_tried
 from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, FailingCase, failing_case_of
 from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
@@ -142,6 +142,24 @@ def test_a_wrong_output_of_the_run_with_all_outputs_is_explained_by_that_run() -
     assert tried.judgement.where is not None
     assert tried.judgement.where["output"] == "Y_c"
     assert Explainer("standard", 5000).explain(tried) == ("direction.states-shared@Y_c",)
+
+
+def test_a_case_whose_own_outputs_are_wrong_is_explained_by_them() -> None:
+    """Y is wrong too, in the run with all outputs."""
+
+    def run(node: Node, inputs: Arrays) -> Arrays:
+        return {name: 2 * array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()}
+
+    spec = CaseSpec("LSTM", 22, T=2, outputs=("", "Y_h"))
+    probe = SpecProbe(spec)
+    prepared = probe.prepare()
+    outcomes = tuple(staged_outcome(trial, run) for trial in prepared.trials)
+    tried = CaseRun(probe, prepared, outcomes, prepared.judge(outcomes, "standard"))
+    assert tried.judgement.where is not None
+    assert tried.judgement.where["output"] == "Y"
+    case = failing_case_of_tried(tried)
+    assert case is not None
+    assert "Y" not in case.trial.node.outputs
 
 
 def test_right_outputs_are_explained_by_no_fault() -> None:
