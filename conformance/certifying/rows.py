@@ -220,9 +220,8 @@ def _level(
     of_level = {probe.id for probe in members}
     beyond = [id for id in covered if id not in of_level]
     if unanswered := [id for id in beyond if covered[id] is None]:
-        message = "case outside it fails" if len(unanswered) == 1 else "cases outside it fail"
-        because = _caused(unanswered, causes)
-        against.append(f"{len(unanswered)} {message}, and no level allows that{because}: {_listed(unanswered)}")
+        message = "case beyond it fails" if len(unanswered) == 1 else "cases beyond it fail"
+        against.append(f"{len(unanswered)} {message}{_caused(unanswered, causes)}: {_listed(unanswered)}")
     status = "exceptions" if beyond else "reached"
     return LevelRecord(
         level=level.name,
