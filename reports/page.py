@@ -19,7 +19,7 @@ from .matrix import matrix
 from .run import Run, read_runs
 from .subject import Subject, subjects_of
 from .table import table_json
-from .templates import html_of, markdown_of
+from .templates import html_of
 from .text import flattened
 
 
@@ -93,14 +93,6 @@ def render(
 def render_difference(comparison: Comparison) -> str:
     """Return the HTML of a page on the differences between two runs."""
     return html_of("difference.html", "finding.css", comparison=comparison)
-
-
-def summary_markdown(run: Run) -> str:
-    """Return the first lines on each target of a run, and its failures, as Markdown."""
-    subjects = subjects_of([run])
-    findings = findings_of(subjects)
-    answers = [(subject, target_summary(subject, findings)) for subject in subjects]
-    return markdown_of("summary.md", problems=run.problems, subjects=answers)
 
 
 def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequence[Subject]) -> str:

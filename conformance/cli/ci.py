@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..border.strict_json import encode
+from ..results.sections import sections_of, summary_text
 from ..running.conclusion import summary_on
 from ..running.run import Run, TargetRun
 from .display import could_not_start
@@ -43,11 +45,14 @@ def write_files(run: Run, wanted: Output) -> None:
         plan = run.plan
         required = [r for t in run.targets for r in (*t.missing(plan.require), *t.special(plan.require_special))]
         wanted.junit.write_bytes(junit_xml({t.target.name: t.results for t in run.targets}, required))
-    from ...reports.page import summary_markdown
-    from ...reports.run import read_run
-
-    read = read_run(run.folder)
-    text = summary_markdown(read).encode("utf-8", errors="backslashreplace")
+    lines = ["# Conformance"]
+    for target in run.targets:
+        heading = f"{target.target.name} {target.description.get('version', '')}".rstrip()
+        summary = summary_on(target, run)
+        sections = sections_of(summary, target.findings, target.results)
+        # In an indented block no text of a runtime can format.
+        lines += ["", textwrap.indent(summary_text(heading, summary, sections), "    ")]
+    text = "\n".join([*lines, ""]).encode("utf-8", errors="backslashreplace")
     (run.folder / SUMMARY).write_bytes(text)
     if job := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(job).open("ab") as file:  # one file for all steps of a job

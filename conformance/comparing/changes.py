@@ -225,12 +225,16 @@ def _biases(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
         ("Rb alone as the bias", "set Wb, the first half of B, to 0", (none, R)),
         ("Wb in both halves of the bias", "Rb, the second half of B, is not the framework's", (W, W)),
     ):
-        yield _inputs(words, remedy, lambda values, halves=halves: {"B": np.concatenate(halves, axis=1)})
+        yield _inputs(words, remedy, partial(_bias, halves=halves))
     if node.node.op_type == "LSTM":
         for sign, comparative, verb in ((1.0, "higher", "add 1 to"), (-1.0, "lower", "subtract 1 from")):
             words = f"the bias of the forget gate {comparative} by 1"
             remedy = f"{verb} the forget gate's part of B (forget_bias)"
             yield _inputs(words, remedy, partial(_forget_bias, sign=sign))
+
+
+def _bias(values: Arrays, halves: tuple[Array, Array]) -> dict[str, Array]:
+    return {"B": np.concatenate(halves, axis=1)}
 
 
 def _forget_bias(values: Arrays, sign: float) -> dict[str, Array]:
@@ -277,7 +281,7 @@ def _states_and_lengths(inputs: Arrays) -> Iterator[Change]:
     states = [name for name in ("initial_h", "initial_c") if name in inputs]
     for names in [states, *([name] for name in states if len(states) > 1)] if states else []:
         remedy = f"remove {listed(names)}, or feed what the framework started from"
-        yield _inputs(f"{listed(names)} of zero", remedy, lambda values, names=names: dict.fromkeys(names))
+        yield _inputs(f"{listed(names)} of zero", remedy, partial(_without, names=names))
     if len(states) == 2:
         yield _inputs(
             "initial_h and initial_c exchanged",
@@ -288,6 +292,10 @@ def _states_and_lengths(inputs: Arrays) -> Iterator[Change]:
         remedy = "remove sequence_lens, or give the framework packed sequences"
         words = "all steps of every row, without sequence_lens"
         yield _inputs(words, remedy, lambda values: {"sequence_lens": None})
+
+
+def _without(values: Arrays, names: list[str]) -> dict[str, Array | None]:
+    return dict.fromkeys(names)
 
 
 def _lost(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[Change]:
@@ -374,7 +382,8 @@ def _time_axis(node: RecurrentNode) -> int:
 
 def _backward(node: RecurrentNode, output: str, array: Array) -> Array:
     """Return the backward half of an output, as a view."""
-    return np.moveaxis(array, _direction_axis(node, output), 0)[1]
+    half: Array = np.moveaxis(array, _direction_axis(node, output), 0)[1]
+    return half
 
 
 def _not_reversed(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:

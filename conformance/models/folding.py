@@ -131,8 +131,6 @@ def bytes_of_result(op_type: str, inputs: Sequence[Array | None]) -> float:
     return width * sum(array.size for array in present)
 
 
-Array = NDArray[Any]
-
 MOST_BYTES = 1 << 28
 """Default limit of the bytes of a folded tensor."""
 

@@ -11,11 +11,10 @@ from typer.testing import CliRunner
 
 from onnxspec.conformance.cli.application import app
 from onnxspec.reports.comparison import Changes, Comparison, compare
-from onnxspec.reports.page import summary_markdown
 from onnxspec.reports.run import read_run
 from onnxspec.reports.templates import markdown_of
 
-from .conftest import KNOWN_CASE, NEW_CASE, result, sample_info, sample_results, write_run
+from .conftest import result, sample_info, write_run
 
 RUNNER = CliRunner()
 
@@ -170,15 +169,7 @@ def test_what_a_runtime_said_does_not_format(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", rows, sample_info(rows, name))
     was = write_run(tmp_path / "was", [result("a", target=name)], sample_info(rows, name))
     comparison = compare(read_run(was), read_run(folder))
-    for text in (summary_markdown(read_run(folder)), markdown_of("difference.md", comparison=comparison)):
-        assert "<script>" not in text
-        assert "\\<script\\>" in text or "\\<i\\>" in text
-        assert not any(line.startswith("# <") for line in text.splitlines())
-
-
-def test_a_summary_has_commands_of_new_failures_only(tmp_path: Path) -> None:
-    rows = sample_results()
-    text = summary_markdown(read_run(write_run(tmp_path / "run", rows, sample_info(rows))))
-    commands = text.partition("```sh\n")[2].partition("```")[0]
-    assert NEW_CASE in commands
-    assert KNOWN_CASE not in commands
+    text = markdown_of("difference.md", comparison=comparison)
+    assert "<script>" not in text
+    assert "\\<script\\>" in text or "\\<i\\>" in text
+    assert not any(line.startswith("# <") for line in text.splitlines())
