@@ -75,21 +75,25 @@ def test_rows_that_a_spoilt_one_spoils_are_a_fault(value: float, op: str) -> Non
 
 
 @pytest.mark.parametrize("kind", TWO_TYPES)
-@pytest.mark.parametrize("tensor", ["W", "R", "B", "initial_h"])
+@pytest.mark.parametrize("tensor", ["W", "R", "B", "P", "initial_h", "initial_c"])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_tensors_of_gru_and_rnn_may_hold_what_is_not_finite(value: float, tensor: str, kind: str) -> None:
-    for op in ("GRU", "RNN"):
-        inputs = inputs_for(kind, (3, 2, 4, 5), op=op, optional=("B", "initial_h"), lengths=[3, 2])
+def test_every_tensor_may_hold_what_is_not_finite(value: float, tensor: str, kind: str) -> None:
+    for op in OPERATORS:
+        lstm = op == "LSTM"
+        optional = ("B", "P", "initial_h", "initial_c") if lstm else ("B", "initial_h")
+        if tensor not in ("W", "R", *optional):
+            continue
+        inputs = inputs_for(kind, (3, 2, 4, 5), op=op, optional=optional, lengths=[3, 2])
         inputs[tensor].reshape(-1)[0] = value  # belongs to unit 0, in weights to its first gate
-        for attributes in (*variants_of(op), all_relu(op)):
+        for attributes in ({}, {"input_forget": 1}, RELU) if lstm else (*variants_of(op), all_relu(op)):
             node = Node(op, 22, attributes, outputs_of(op))
             for name in ("library", "lanes", "stored-sums-edge"):
                 outputs = run_kernel(node, inputs, STYLES[name])
                 assert worst_ratio(node, inputs, outputs) <= 1
             (Y, *_) = expect(node, inputs, outputs)
             assert Y.number.doubt is not None
-            if tensor in ("W", "B"):  # at the first step it has reached only unit 0
-                assert Y.number.doubt[0, :, :, 0].all()
+            if tensor in ("W", "B", "P", "initial_c"):  # at the first step it has reached only unit 0
+                assert lstm or Y.number.doubt[0, :, :, 0].all()
                 assert not Y.number.doubt[0, :, :, 1:].any()
 
 
@@ -105,25 +109,6 @@ def test_a_reset_gate_that_is_not_finite_spoils_other_units_only_by_way_of_r(
     assert Y.number.doubt[..., 0].all()
     assert Y.number.doubt[..., 1:].all() == others
     assert Y.number.doubt[..., 1:].any() == others
-
-
-@pytest.mark.parametrize("kind", TWO_TYPES)
-@pytest.mark.parametrize("tensor", ["W", "R", "B", "P", "initial_h", "initial_c"])
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_every_tensor_may_hold_what_is_not_finite(value: float, tensor: str, kind: str) -> None:
-    H = 5
-    optional = ("B", "P", "initial_h", "initial_c")
-    inputs = inputs_for(kind, (3, 2, 4, H), optional=optional, lengths=[3, 2])
-    inputs[tensor].reshape(-1)[0] = value  # belongs to unit 0, in weights to its input gate
-    for attributes in ({}, {"input_forget": 1}, RELU):
-        node = Node("LSTM", 22, attributes, OUTPUTS)
-        for name in ("library", "lanes"):
-            outputs = run_kernel(node, inputs, STYLES[name])
-            assert worst_ratio(node, inputs, outputs) <= 1
-        (Y, *_) = expect(node, inputs, outputs)
-        assert Y.number.doubt is not None
-        if tensor in ("W", "B", "P", "initial_c"):  # at the first step it has reached only unit 0
-            assert not Y.number.doubt[0, :, :, 1:].any()
 
 
 @pytest.mark.parametrize("kind", TYPES)
