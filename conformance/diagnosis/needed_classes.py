@@ -76,6 +76,5 @@ def _coarse(result: Result) -> bool:
 
 def _message(result: Result, passing: int, missing: int) -> str:
     bare = result.message.rpartition("; ")[0] or result.message
-    others = f"{passing} results in {result.type} pass and only {missing} need one"
-    held = f"class {result.accuracy}" if result.accuracy else "a coarse class"
-    return f"{bare}; {held} would hold it, but {others}"
+    wider = f"the wider class {result.accuracy}" if result.accuracy else "a wider class"
+    return f"{bare}; {wider} would accept it, but {passing} {result.type} results pass and only {missing} need it"

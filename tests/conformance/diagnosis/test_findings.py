@@ -528,7 +528,7 @@ def test_a_wider_class_that_the_other_results_do_not_need_is_no_excuse() -> None
     (amended,) = with_needed_classes(few)
     assert (amended.verdict, amended.accuracy) == (Verdict.WRONG, None)
     assert amended.message == (
-        "off; class bf16-storage would hold it, but 2 results in float32 pass and only 1 need one"
+        "off; the wider class bf16-storage would accept it, but 2 float32 results pass and only 1 need it"
     )
     assert with_needed_classes(results_of(zip(of_type, [coarse, coarse, right, right], strict=False))) == []
 

@@ -180,7 +180,7 @@ def test_whether_a_wider_class_is_needed_is_asked_of_all_shards_together(
     assert inside("merge", *shards, "--out", "merged").code == 1
     result = next(r for r in read_results(tmp_path / "merged") if r["case"] == coarse["case"])
     assert (result["verdict"], result["accuracy"]) == ("wrong", None)
-    assert "only 1 need one" in result["message"]
+    assert "only 1 need it" in result["message"]
 
 
 def test_what_is_no_run_or_already_one_is_told(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
