@@ -73,6 +73,9 @@ class Stated:
 
 _ABSENT = (None, False, 0, "", ())
 
+_FEW = 3
+"""Maximum number of cases, the smallest one included, that do not suffice for a narrower condition."""
+
 
 def axis_of(spec: Any, name: str) -> Axis | None:
     """Return the axis of a field; None if the operator's cases are described without axes."""
@@ -182,7 +185,9 @@ def stated(
 
     met = left(chosen)
     for name, true in choices:
-        for narrower in true[1:] if met else ():
+        # Few cases may share the value by chance; sizes rest on tries of other sizes.
+        supported = len(members) > _FEW or name in SIZES
+        for narrower in true[1:] if met and supported else ():
             fewer = left({**chosen, name: narrower})
             if len(fewer) < len(met):
                 chosen, met = {**chosen, name: narrower}, fewer

@@ -359,6 +359,15 @@ def test_a_condition_that_cases_meet_which_pass_is_only_seen_with_it() -> None:
     assert stated(needs, [short], [ragged], lambda probe: False).passing == 0
 
 
+def test_a_narrower_condition_rests_on_more_than_a_few_cases() -> None:
+    needs = [_need("direction", "reverse", ("forward",), Verdict.PASS)]
+    both = SpecProbe(CaseSpec("RNN", 14, direction="bidirectional"))
+    reverse = [SpecProbe(CaseSpec("RNN", 14, direction="reverse", T=T)) for T in (1, 2, 3, 4)]
+    few, many = (stated(needs, members, [both]) for members in (reverse[:2], reverse))
+    assert ([c.words for c in few.conditions], few.passing) == (["the reverse direction"], 1)
+    assert ([c.words for c in many.conditions], many.passing) == (["the reverse direction alone"], 0)
+
+
 def _of_sizes(value: int, members: Sequence[int], passing: Sequence[int], need: Need | None = None) -> list[str]:
     need = need or _need("H", value, (1, value - 1), Verdict.PASS, passed=(1, value - 1))
     probes = [[SpecProbe(CaseSpec("GRU", 14, H=H)) for H in sizes] for sizes in (members, passing)]
