@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from ...cases.specs.family import SIZES
 from ...reference import Fault, fault_named
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe
@@ -50,7 +51,10 @@ def with_causes(
     asked: set[tuple[str, ...]] = set()
     for _ in range(_MOST):
         confirmed = tuple(sorted({cause.fault for cause in causes if cause.predicted}))
-        left = [f for f in findings if is_open(f, context.probes) and _key(f, confirmed) not in asked]
+        # A fault may show in smaller sizes than a failure without a name.
+        settled = {c.fault for c in causes if c.predicted and not any(need.field in SIZES for need in c.shrunk.needs)}
+        left = [f for f in findings if is_open(f, context.probes) and f["fault"] not in settled]
+        left = [f for f in left if _key(f, confirmed) not in asked]
         if not left or budget.left <= 0:
             break
         # Findings with a fault come first, because confirming them explains more results; expected ones come last.
