@@ -6,7 +6,7 @@ for everything else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -24,7 +24,6 @@ from .process import REPEATS, Job, Outcome, TargetProcess
 from .worker import failure_of
 
 Run = Callable[[dict[str, NDArray[Any]]], Any]
-Tensors = Sequence[worker.Tensor | None]
 
 Runner = Any
 """Function of a serialized model and its inputs by name, or an ONNX backend.
@@ -46,15 +45,14 @@ def _is_backend(value: Any) -> bool:
 def run_in_process(runner: Runner, trial: Trial) -> Outcome:
     """Run a trial and return its outcome. Exceptions of the runner are raised, except for feeds that may be refused."""
     job = Job(trial.key, trial.model, tuple(feed.fed for feed in trial.feeds), course=trial.course)
-    adapter = _Adapter(runner)
-    return _outcome(job, adapter, _followed(job, adapter))
+    return _outcome(job, _Adapter(runner))
 
 
 def outcome_of_job(runner: Runner, job: Job) -> Outcome:
     """Run a job; exceptions become outcomes, as on any target."""
     clock, adapter = perf_counter(), _Adapter(runner)
     try:
-        outcome = _outcome(job, adapter, _followed(job, adapter))
+        outcome = _outcome(job, adapter)
     except Exception as error:
         failure = failure_of(error)
         phase, broke_at = "run" if adapter.accepted else "load", failure.get("broke_at", "")
@@ -79,26 +77,26 @@ class OwnProcess(TargetProcess):
             yield outcome_of_job(self._runner, job)
 
 
-def _followed(job: Job, adapter: _Adapter) -> worker.Sessions:
-    """Run a job's steps as often as a worker does, and return its sessions."""
-    course = job.course
-    models = (job.model, *(course.models if course is not None else ()))
+def _outcome(job: Job, adapter: _Adapter) -> Outcome:
+    """Run a job's steps as often as a worker does, and return the outcome."""
+    course = job.course or worker.Course()
+    # The runner gets the arrays unchanged: bfloat16 keeps the type of ml_dtypes.
     feeds, attempts = (
-        # The runner gets the arrays unchanged: bfloat16 keeps the type of ml_dtypes.
         [{name: ("", array) for name, array in feed.items()} for feed in feed_list]
-        for feed_list in (job.feeds, course.attempts if course is not None else ())
+        for feed_list in (job.feeds, course.attempts)
     )
-    sessions = worker.Sessions(adapter, models, feeds)
+    sessions = worker.Sessions(adapter, (job.model, *course.models), feeds)
     for _ in range(REPEATS):
         sessions.follow(job.steps, attempts)
-    return sessions
-
-
-def _outcome(job: Job, adapter: _Adapter, sessions: worker.Sessions) -> Outcome:
-    outputs = tuple(tuple(tuple(map(_array, tensors)) for tensors in distinct) for distinct in sessions.seen)
-    malformed = adapter.malformed or sessions.malformed
-    changed, altered = tuple(sorted(sessions.changed)), tuple(sorted(sessions.altered))
-    return Outcome(job.key, "ran", "run", outputs, changed, malformed, altered=altered)
+    return Outcome(
+        job.key,
+        "ran",
+        "run",
+        tuple(tuple(tuple(map(_array, tensors)) for tensors in distinct) for distinct in sessions.seen),
+        tuple(sorted(sessions.changed)),
+        adapter.malformed or sessions.malformed,
+        altered=tuple(sorted(sessions.altered)),
+    )
 
 
 def _array(tensor: worker.Tensor | None) -> NDArray[Any] | None:

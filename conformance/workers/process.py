@@ -42,7 +42,7 @@ _BATCHES_UNDER_WAY = 2
 
 
 class _Numbered(Struct):
-    """Job under way.
+    """Job that was sent and is not yet reported.
 
     `begun`: the worker has decoded its batch. `last`: it is the last job of its batch. A job that is not run keeps its
     position, with its outcome in `left_out`.
@@ -53,35 +53,6 @@ class _Numbered(Struct):
     begun: bool = False
     last: bool = False
     left_out: Outcome | None = None
-
-
-class _Flight:
-    """Jobs that were sent and not yet reported, in order, and the number of their batches."""
-
-    def __init__(self) -> None:
-        self.jobs: deque[_Numbered] = deque()
-        self.batches = 0
-
-    def add(self, batch: list[_Numbered]) -> None:
-        batch[-1].last = True
-        self.jobs.extend(batch)
-        self.batches += 1
-
-    def begin(self, numbers: Iterable[int]) -> None:
-        begun = set(numbers)
-        for entry in self.jobs:
-            entry.begun = entry.begun or entry.number in begun
-
-    def pop(self) -> _Numbered:
-        entry = self.jobs.popleft()
-        self.batches -= entry.last
-        return entry
-
-    def clear(self) -> list[Job]:
-        jobs = [entry.job for entry in self.jobs]
-        self.jobs.clear()
-        self.batches = 0
-        return jobs
 
 
 class TargetProcess:
@@ -162,33 +133,34 @@ class TargetProcess:
         """
         source = iter(jobs)
         retries: deque[Job] = deque()  # jobs to send before the rest of `source`
-        flight = _Flight()
+        flight: deque[_Numbered] = deque()  # in order
         singly = 0  # number of next jobs that are sent one by one
         why = ""  # reason for the next job's second try
         try:
             while True:
                 try:
                     self._fill(source, retries, flight, singly)
-                    if not flight.jobs:
+                    if not flight:
                         return
-                    if flight.jobs[0].left_out is not None:
-                        yield flight.jobs[0].left_out
-                        flight.pop()
+                    if flight[0].left_out is not None:
+                        yield flight[0].left_out
+                        flight.popleft()
                         singly = max(0, singly - 1)
                         continue
-                    job = flight.jobs[0].job
+                    job = flight[0].job
                     outcome = self._next_report(flight)
                     if job.alone:
                         self._discard()
                 except TargetUnavailable as error:
                     message = f"no worker starts any more: {error}"
-                    for job in chain(flight.clear(), retries, source):
+                    for job in chain((entry.job for entry in flight), retries, source):
                         yield Outcome(job.key, "unavailable", message=message, captured=error.captured)
                     return
                 except WorkerLost as lost:
-                    begun = flight.jobs[0].begun
-                    outcome = self._blame(flight.jobs[0].job, lost)
-                    lost_jobs = flight.clear()
+                    begun = flight[0].begun
+                    outcome = self._blame(flight[0].job, lost)
+                    lost_jobs = [entry.job for entry in flight]
+                    flight.clear()
                     unclear = not begun and singly == 0
                     if unclear or (lost.doubtful and not why):
                         why = str(lost)
@@ -201,13 +173,13 @@ class TargetProcess:
                 yield replace(outcome, again=why) if why else outcome
                 why = ""
         finally:
-            if flight.jobs:
+            if flight:
                 self._discard()
 
-    def _fill(self, source: Iterator[Job], again: deque[Job], flight: _Flight, singly: int) -> None:
+    def _fill(self, source: Iterator[Job], again: deque[Job], flight: deque[_Numbered], singly: int) -> None:
         """Put two batches under way, or one job where it is uncertain which job to blame."""
         most, batches = (1, 1) if singly else (self._batch_jobs, _BATCHES_UNDER_WAY)
-        while flight.batches < batches:
+        while sum(entry.last for entry in flight) < batches:
             batch: list[_Numbered] = []
             payload = worker.Payload()
             headers = []
@@ -219,7 +191,7 @@ class TargetProcess:
                 if left_out is not None:
                     batch.append(_Numbered(0, job, left_out=left_out))
                     continue
-                if job.alone and (batch or flight.jobs):
+                if job.alone and (batch or flight):
                     again.appendleft(job)
                     break
                 self._number += 1
@@ -232,7 +204,8 @@ class TargetProcess:
             alone = batch[0].job.alone and batch[0].left_out is None
             if alone:
                 self._discard()
-            flight.add(batch)
+            batch[-1].last = True
+            flight.extend(batch)
             if headers:
                 process = self._ready()
                 process.first = process.first or headers[0]["number"]
@@ -272,13 +245,15 @@ class TargetProcess:
                     self._spare = WorkerProcess(self._target, self._repeats)
         return self._worker
 
-    def _next_report(self, flight: _Flight) -> Outcome:
+    def _next_report(self, flight: deque[_Numbered]) -> Outcome:
         process = self._ready()
         while True:
             message, body = process.receive(self._target.time_limit)
-            expected = flight.jobs[0]
+            expected = flight[0]
             if isinstance(message, Began):
-                flight.begin(message.jobs)
+                begun = set(message.jobs)
+                for entry in flight:
+                    entry.begun = entry.begun or entry.number in begun
                 continue
             if isinstance(message, Report) and message.number == expected.number:
                 try:
@@ -286,7 +261,7 @@ class TargetProcess:
                 except worker.ProtocolError as error:
                     raise WorkerLost("crashed", f"the worker sent {error}") from None
                 process.begin_wait()
-                flight.pop()
+                flight.popleft()
                 return outcome
             if isinstance(message, Report) and process.first <= message.number < expected.number:
                 # The earlier job is done, and this one is not to blame; a fresh worker knows no earlier job.
