@@ -9,9 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Error, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+PATIENCE = 60.0
+"""Seconds until the client gives up on a page that does not come to a state."""
 
 
 def find_browser() -> str | None:
@@ -69,8 +71,18 @@ class Browser:
 
     def settle(self, condition: str = "true") -> None:
         """Wait until a condition holds in the page and its effects are drawn."""
-        self.page.wait_for_function(condition)
+        # Playwright's own waiting evaluates a string in the page, which the page's policy forbids.
+        deadline = time.monotonic() + PATIENCE
+        while not self._holds(condition):
+            assert time.monotonic() < deadline, f"never came true: {condition}"
+            self.page.wait_for_timeout(20)
         self.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def _holds(self, condition: str) -> bool:
+        try:
+            return bool(self.js(condition))
+        except Error:  # no page exists between two pages
+            return False
 
     def key(self, name: str) -> None:
         """Press a key."""
