@@ -74,7 +74,7 @@ def _parts(runs: Sequence[Mapping[str, Mask]], directions: Sequence[str]) -> Ite
 def _along(axis: int, masks: Sequence[Mask]) -> list[bool]:
     """Return which positions of an axis are wrong in any of the masks that have errors and the usual size there."""
     with_errors: list[Mask] = [np.moveaxis(mask, axis, 0) for mask in masks if mask.any()]
-    wrong: list[list[bool]] = [mask.reshape(mask.shape[0], -1).any(axis=1).tolist() for mask in with_errors]
+    wrong = [[bool(part.any()) for part in mask] for mask in with_errors]
     sizes = {len(along) for along in wrong}
     return [any(position) for position in zip(*wrong, strict=True)] if len(sizes) == 1 else []
 
