@@ -129,7 +129,7 @@ def _require_results(split: SplitModel, outputs: Arrays) -> None:
         raise ComparisonError(f"no results are given; the model's outputs are {', '.join(split.outputs)}")
     if strange := [name for name in outputs if name not in split.tensors]:
         raise ComparisonError(
-            f"the model's main graph computes no tensor {', '.join(strange)}; its outputs are "
+            f"the model's main graph computes no tensor named {', '.join(map(repr, strange))}; its outputs are "
             f"{', '.join(split.outputs)}"
         )
     for name, array in outputs.items():

@@ -309,16 +309,23 @@ _INCIDENTAL = re.compile(r"[1-4] .* or more( \(.*\))?|outputs? .*")
 """Conditions of any smallest case: it has some size and some output."""
 
 
+def _without_conditions(title: str, conditions: str) -> tuple[str, str]:
+    """Return a title without its conditions, and the words before these, which tell how sure they are."""
+    for relation in ("with", "seen with", "seen only with"):
+        if title.endswith(suffix := f" ({relation} {conditions})"):
+            return title.removesuffix(suffix), relation
+    return title, "with"
+
+
 def _text(finding: Finding, results: Sequence[Result], reason: str) -> str:
     """Return a finding's cause as text, with its informative conditions."""
     title = in_words(finding["title"], verdict_of(finding), reason)
     conditions = [condition for condition in finding["conditions"].split(" and ") if condition]
     if conditions:
-        for prefix in ("with", "seen with", "seen only with"):
-            title = title.removesuffix(f" ({prefix} {finding['conditions']})")
+        title, relation = _without_conditions(title, finding["conditions"])
         if finding["clauses"]:  # a known fault, which no size causes
             conditions = [condition for condition in conditions if not _INCIDENTAL.fullmatch(condition)]
-        return f"{title} (with {' and '.join(conditions)})" if conditions else title
+        return f"{title} ({relation} {' and '.join(conditions)})" if conditions else title
     if finding["clauses"] or finding["why"]:
         return title
     ran = [r for r in results if r.op in finding["operators"] and r.verdict not in DECLINED]

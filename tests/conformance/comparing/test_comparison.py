@@ -329,7 +329,7 @@ def test_layouts_of_frameworks_are_recognized() -> None:
         ({"y": np.ones((3, 6, 4), "f4")}, {}, "the model has no input y; it has x"),
         ({}, {}, "no array is given for the model's input x"),
         (None, {}, "no results are given"),
-        (None, {"nothing": np.ones(1, "f4")}, "computes no tensor nothing"),
+        (None, {"nothing": np.ones(1, "f4")}, "computes no tensor named 'nothing'"),
         (None, {"output": np.ones((2, 2), "f4")}, "output of the results has shape (2, 2)"),
         (None, {"output": np.ones((3, 6, 5), "i4")}, "output of the results is int32"),
     ],

@@ -284,7 +284,7 @@ def test_hits_lead_with_the_cause_and_then_say_when() -> None:
         problem("refuses float64", "unsupported"),
     ) == [
         "The process dies (with batch_size 0)",
-        "Wrong values (with B)",
+        "Wrong values (seen only with B)",
         "Ignores clip",
         "X gives up",
         "Values less accurate than they must be, within f32-math accuracy",
