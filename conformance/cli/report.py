@@ -45,14 +45,15 @@ def report(
     from ...reports.page import report_on  # the report needs its templates only now
     from ...reports.run import read_runs
 
+    if issue is None and out is None:
+        fail("--out is missing: give the folder for the report")
     readable, problems = read_runs(runs)
     for problem in problems:
         warn(f"warning: {problem}")
     if issue is not None:
         _write_issue(readable, issue, out)
         return
-    if out is None:
-        fail("--out is missing: give the folder for the report")
+    assert out is not None  # asked for above
     if out.exists() and not out.is_dir():
         fail(f"{out} is no folder")
     if not readable:

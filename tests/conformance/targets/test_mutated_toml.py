@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.checking.suppression import read_suppressions
-from onnxspec.conformance.judging.judgement import Verdict
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.results.expected.entries import applying, parse_expected, stale
 from onnxspec.conformance.targets.target import TargetError, parse_target, table_names
@@ -158,7 +158,7 @@ def read_expected(text: str) -> None:
         one_line(error, "list.toml:")
     else:
         for version in ("1.23.2+gpu", "", "9" * 5000, "v1"):
-            stale(applying(entries, {"version": version, "runtime": "r"}), [(PROBE, Verdict.PASS)])
+            stale(applying(entries, {"version": version, "runtime": "r"}), [(PROBE, Judgement(Verdict.PASS))])
 
 
 @given(tables(ENTRY_KEYS), tables(("adapter", "provider", "program", "runtime", "nonsense")))
