@@ -70,7 +70,7 @@ def test_a_refusal_takes_one_line_and_stands_last() -> None:
     judged = refusing_layout()
     clipped = {s for s in SPECS if s.clip and not s.layout}
     shown = lines([(s, WRONG if s in clipped else j, *rest) for s, j, *rest in judged])
-    assert shown[1].startswith("  NEW          Wrong values (with clip")
+    assert shown[1].startswith("  NEW          Wrong values (seen only with clip")
     assert shown[-1].startswith("  unsupported  layout 1 (")
     assert "GRU, LSTM, float32" in shown[-1]
     assert shown[-1].endswith(LONG)
