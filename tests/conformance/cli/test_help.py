@@ -63,7 +63,7 @@ def test_what_writes_writes_to_out(command: str) -> None:
 
 
 def test_a_command_that_writes_a_folder_asks_for_it(inside: Inside) -> None:
-    for words in (["merge", "o"], ["generate"], ["report", "o"], ["site", "o"]):
+    for words in (["merge", "."], ["generate"], ["report", "o"], ["site", "o"]):
         assert "--out" in inside(*words).complaint
 
 
