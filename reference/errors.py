@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class UserError(ValueError):
-    """A request that cannot be carried out; the message says what, where, and why, in one line.
+    """A request that cannot be carried out; the message names the fault, the place and the reason in one line.
 
     given
         The part of the request that is meant, if it came from a list.

@@ -35,13 +35,13 @@ class Room:
         self.size = size
         self._left = size
 
-    def take(self, count: int, what: str) -> None:
+    def take(self, count: int, name: str) -> None:
         """Reserve `count` bytes. Raise TooLarge if they do not fit."""
         if count > self._left:
-            raise TooLarge(f"{what}: {count} bytes, and of {self.size} that a test case may have {self._left} are left")
+            raise TooLarge(f"{name}: {count} bytes, and of {self.size} that a test case may have {self._left} are left")
         self._left -= count
 
-    def fit(self, dims: Iterable[int], width: int, what: str) -> None:
+    def fit(self, dims: Iterable[int], width: int, name: str) -> None:
         """Check that a tensor of this shape would fit. Raise TooLarge.
 
         A 0 counts as 1, because a dimension may be iterated over even if another one is empty.
@@ -49,15 +49,15 @@ class Room:
         shape = tuple(dims)
         if math.prod(max(extent, 1) for extent in shape) * width > self.size:
             shown = str(shape[:8])[:100]
-            raise TooLarge(f"{what}: has shape {shown}, more than the {self.size} bytes that a test case may have")
+            raise TooLarge(f"{name}: has shape {shown}, more than the {self.size} bytes that a test case may have")
 
-    def read(self, path: Path, what: str) -> bytes:
+    def read(self, path: Path, name: str) -> bytes:
         """Return the content of a file. Raise TooLarge before reading it, and OSError."""
-        self.take(path.stat().st_size, what)
+        self.take(path.stat().st_size, name)
         with path.open("rb") as file:
             content = file.read(self.size + 1)
         if len(content) > self.size:
-            raise TooLarge(f"{what}: grows while it is read")
+            raise TooLarge(f"{name}: grows while it is read")
         return content
 
 

@@ -155,7 +155,7 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
 
 
 def _problems(target: TargetRun, plan: Plan) -> Iterator[tuple[str, str, str, str]]:
-    """Yield what is no finding, but must be seen: label, style, text, and a command."""
+    """Yield problems that are no findings: label, style, text, and a command."""
     for entry in target.stale:
         yield "stale", "yellow", f"no longer fails, though it is expected to: {entry.reason}", ""
     for verdict in (Verdict.NOT_RUN, Verdict.NOT_JUDGED):

@@ -60,7 +60,7 @@ def run(
         str | None,
         typer.Option("--nonce", metavar="NONCE", help="Add the cases of an auditor's nonce; implies --record."),
     ] = None,
-    same_model: Annotated[Path | None, typer.Option("--model", metavar="FILE", help="Same as MODEL.")] = None,
+    model_option: Annotated[Path | None, typer.Option("--model", metavar="FILE", help="Same as MODEL.")] = None,
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="FILE", help="Input data of the model, as .npz.")
     ] = None,
@@ -113,9 +113,9 @@ def run(
         require_writable(junit)
     if resume and out is None:
         fail("--resume needs --out: which run is to go on?")
-    if None not in (model, same_model):
-        fail(f"{model} and --model {same_model}: run one model at a time")
-    model = model or same_model
+    if None not in (model, model_option):
+        fail(f"{model} and --model {model_option}: run one model at a time")
+    model = model or model_option
     if model is not None and model.is_dir():
         fail(f"{model} is a folder: --case {model}/ runs the test-case directories in it")
     if model is None and (inputs or keep):
@@ -123,7 +123,7 @@ def run(
     given = getattr(context.get_parameter_source("profile"), "name", "") == "COMMANDLINE"
     chosen = selection_of(profile, op, None, type, case)
     if model is not None and chosen.chosen:
-        fail("MODEL and --case name what to run in place of a profile: which is it?")
+        fail("MODEL and --case name cases in place of a profile: leave one out")
     if given and (model is not None or chosen.directories):
         fail(f"{'MODEL' if model else '--case DIR'} runs in place of a profile: leave --profile out")
     if random is not None or nonce is not None:

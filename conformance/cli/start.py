@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Load the command line and run it."""
-    # Most objects of a command are code and tables that live to its end: rare collections save a fifth of one case.
+    # Most objects of a command are code and tables that live to its end: rare collections save a tenth of one case.
     gc.set_threshold(50_000)
     before = signal.getsignal(signal.SIGINT)
     if before is signal.default_int_handler:

@@ -146,7 +146,7 @@ def _failing_case(probe: Probe, judgement: Judgement, outcomes: Sequence[Outcome
     wrong_output = (judgement.where or {}).get("output")
     if case is None or view.all_outputs is None or wrong_output in (None, *case.trial.node.outputs):
         return case
-    # The case's own outputs may be wrong too, and are what it is about.
+    # The case is about its own outputs, if these are wrong, too.
     if not ObservedCase(case, TargetEvidence("standard")).right:
         return case
     return failing_case_of(probe.id, *view.all_outputs, probe.clauses, probe.size, slight)

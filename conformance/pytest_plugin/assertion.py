@@ -214,7 +214,7 @@ def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None)
         if isinstance(prepared, Judgement):
             raise NotJudged(prepared)
         if not prepared.trials:
-            raise NotOneNode(f"{probe.id}: what it holds is no recurrent node that can be judged alone")
+            raise NotOneNode(f"{probe.id}: holds no recurrent node that can be judged alone")
         return prepared.trials
     model = subject if isinstance(subject, bytes) else bytes(_proto(subject).SerializeToString())
     one = read_model(model)

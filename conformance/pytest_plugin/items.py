@@ -156,7 +156,7 @@ class TargetSuite(pytest.Collector):
             item.probes = members
             yield item
         profile = self._plan.selection.profile
-        if profile not in PROFILES:  # what is no part of a profile cannot tell whether failures still happen
+        if profile not in PROFILES:  # other cases cannot show that failures no longer happen
             return
         entries = decidable_entries(self.entries, {probe.id for probe in probes}, profile)
         covered = {entry: [p for p in probes if entry.covers(p)] for entry in entries}
@@ -195,7 +195,7 @@ class TargetSuite(pytest.Collector):
         try:
             for case_run in tried(self._process, probes, self.target.accuracy):
                 result = judged_result(case_run, self.target, entries, self._repeat(case_run.probe))
-                # An entry that names a fault is about what it explains, whatever else expects it.
+                # An entry with a fault expects the cases that this explains, even if another entry expects them too.
                 if not result.expected or any(e.faults and e.covers(case_run.probe) for e in self.entries):
                     result = self._explained(case_run, result, entries)
                 if result.verdict is Verdict.UNAVAILABLE:
@@ -206,7 +206,7 @@ class TargetSuite(pytest.Collector):
             self.fail(error)
 
     def still_fails(self, entry: Entry, probes: Sequence[Probe]) -> bool:
-        """Tell whether something fails as an entry expects, or nothing that it covers could be tried.
+        """Return whether something fails as an entry expects, or nothing that it covers could be tried.
 
         probes
             All that the entry covers. Those that have not run do, as far as needed.

@@ -59,7 +59,7 @@ _DECLINED = frozenset({"unsupported", "fallback", "not-tried"})
 
 
 def _idle(cases: Iterable[Mapping[str, str]]) -> bool:
-    """Tell whether a target refused everything, as a broken backend does. Forbidden models have no ratio."""
+    """Return whether a target refused everything, as a broken backend does. Forbidden models have no ratio."""
     declined = judged = False
     for case in cases:
         declined |= case["verdict"] in _DECLINED

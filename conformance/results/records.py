@@ -15,7 +15,7 @@ SCHEMA = 3
 
 
 class NeedRecord(TypedDict):
-    """A thing that the smallest case of a finding cannot do without, with what was tried in its place."""
+    """A feature that the smallest case of a finding needs, with the values tried in its place."""
 
     field: str
     value: str
@@ -24,10 +24,10 @@ class NeedRecord(TypedDict):
 
 
 class Finding(TypedDict):
-    """Results that belong together, said once.
+    """Results with one cause.
 
     ``passing`` is the number of cases that meet the conditions and pass; ``searched`` tells whether all known faults
-    were tried on the smallest case; ``place`` is where something shows that has no name.
+    were tried on the smallest case; ``place`` is the error pattern of a failure without a name.
     """
 
     title: str
@@ -127,7 +127,7 @@ AskedTarget = TypedDict(  # "class" is a key, and a word of Python
 
 
 class TargetRecord(AskedTarget):
-    """A target of a run: as it was asked for, what it says of itself, and what came of it."""
+    """A target of a run: the request, the target's own description, and its results."""
 
     description: dict[str, Any]
     unavailable: str

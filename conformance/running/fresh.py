@@ -92,7 +92,7 @@ class FreshSample:
         ]
 
     def differs(self, again: CaseRun) -> bool:
-        """Tell whether the outputs of a repeated case differ from the first ones."""
+        """Return whether the outputs of a repeated case differ from the first ones."""
         return again.judgement.verdict not in UNTRIED and _digest(again.outcomes) != self._first[again.probe.id][1]
 
 

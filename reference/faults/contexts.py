@@ -1,4 +1,4 @@
-"""One run of a node by some interpretations: what implementations with faults return, quickly or with bounds."""
+"""One run of a node by some interpretations: outputs of implementations with faults, quickly or with bounds."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Scan:
 
 
 class Expecting:
-    """One run of any other node: the operator's own expectations say what faults do; they include all roundings."""
+    """One run of any other node: the operator's own expectations give the outputs of faults, with all roundings."""
 
     common = small = 0.0
     tensor, unit, floor = FORMATS["float64"], 0.0, _FINEST / 2

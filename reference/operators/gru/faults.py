@@ -75,7 +75,7 @@ gate_orders(
 
 
 result("gru.update-gate.inverted", "equations.hidden",
-    "Weighs what is new by the update gate and the state before by what it lacks to one.",
+    "Weighs the new state by z and the state before by 1 - z: the update gate is inverted.",
     lambda p, XW, HR, H, z, r: p.arithmetic.interpolation(z, H, hidden_gate(p, XW, HR, H, r)))
 result("gru.update-gate.keeps-reset-state", "equations.hidden",
     "Keeps a share of the reset state, rt (.) Ht-1, instead of Ht-1.",
