@@ -6,7 +6,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 from ..conformance.judging.judgement import Verdict
@@ -32,10 +32,15 @@ def version_of(result: Result) -> str:
     return f"{operator_of(result)}-{result.version}"
 
 
-def groups_of(result: Result) -> Iterable[str]:
+def groups_of(result: Result) -> tuple[str, ...]:
     """Return feature groups; without them, topics of the clauses (``lstm.clip.gates`` is ``clip``)."""
-    topics = (topic_of(clause).partition(".")[0] or clause for clause in result.clauses)
-    return result.features or dict.fromkeys(filter(None, topics))
+    return result.features or _topics(result.clauses)
+
+
+@lru_cache(maxsize=4096)  # thousands of results share a list of clauses
+def _topics(clauses: tuple[str, ...]) -> tuple[str, ...]:
+    topics = (topic_of(clause).partition(".")[0] or clause for clause in clauses)
+    return tuple(dict.fromkeys(filter(None, topics)))
 
 
 def command_of(result: Result) -> str:

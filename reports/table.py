@@ -38,9 +38,9 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
                         numbers.setdefault(result.case, []).append(finding.number)
         for result in subject.results:
             values = (
-                tuple(map(shortened, groups_of(result))),
-                tuple(map(shortened, result.clauses)),
-                shortened(command_of(result).replace(result.case, "{}")),
+                groups_of(result),
+                result.clauses,
+                command_of(result).replace(result.case, "{}"),
                 shortened(result.message, longest),
             )
             places = [shared.setdefault(value, len(shared)) for value in values]
@@ -56,7 +56,7 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
             for name, clause in run.info["clauses"].items()
         },
         "findings": [[finding.number, shortened(finding.title, 400)] for finding in findings],
-        "shared": list(shared),
+        "shared": [shortened(v) if isinstance(v, str) else [shortened(text) for text in v] for v in shared],
         "rows": rows,
     }
     text = msgspec.json.encode(content).decode()

@@ -59,15 +59,19 @@ def parse(text: str | bytes) -> Any:
 
 def require_bounded(value: object, depth: int = MOST_DEPTH) -> None:
     """Raise MalformedJson for a value that is nested deeper, or has numbers that are not finite or too large."""
-    if isinstance(value, (dict, list)):
-        if not depth:
-            raise MalformedJson(f"nested more than {MOST_DEPTH} deep")
-        for inner in value.values() if isinstance(value, dict) else value:
+    if not isinstance(value, (dict, list)):
+        value = [value]
+    elif not depth:
+        raise MalformedJson(f"nested more than {MOST_DEPTH} deep")
+    for inner in value.values() if isinstance(value, dict) else value:
+        if isinstance(inner, str):  # most are
+            continue
+        if isinstance(inner, (dict, list)):
             require_bounded(inner, depth - 1)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise MalformedJson("a number is not finite")
-    elif isinstance(value, int) and not -MOST_INTEGER - 1 <= value <= MOST_INTEGER:
-        raise MalformedJson("an integer has more than 64 bits")
+        elif isinstance(inner, float) and not math.isfinite(inner):
+            raise MalformedJson("a number is not finite")
+        elif isinstance(inner, int) and not -MOST_INTEGER - 1 <= inner <= MOST_INTEGER:
+            raise MalformedJson("an integer has more than 64 bits")
 
 
 def encode(value: object, *, indent: int | None = None) -> str:
