@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import sys
 from collections.abc import Iterable
@@ -11,7 +12,7 @@ from typing import Annotated
 import typer
 
 from ..probes.wrapped import named_target
-from ..targets.target import Target
+from ..targets.target import Target, table_names
 from ..workers.pool import processors
 from .terminal import fail
 
@@ -22,7 +23,7 @@ Targets = Annotated[
         "-t",
         metavar="TARGET",
         help="onnxruntime (default), onnxruntime:NAMEExecutionProvider, backend:package.module, or a name of "
-        "'onnxspec targets' or targets.toml; repeatable.",
+        "'onnxspec targets' or targets.toml (there * and ? are wildcards); repeatable.",
     ),
 ]
 ProfileName = Annotated[
@@ -100,12 +101,23 @@ def command_given() -> tuple[str, ...]:
     return "onnxspec", *(os.fsencode(word).decode("utf-8", "surrogateescape") for word in sys.argv[1:])
 
 
+def target_called(name: str, file: Path | None) -> Target:
+    """Return the target of a name, with the tables of ``file`` or ``./targets.toml``. Raise TargetError."""
+    return named_target(name, file or _own_file())
+
+
 def targets_of(names: Iterable[str], file: Path | None) -> list[Target]:
-    """Return the targets of these names, each once. Raise TargetError."""
-    if file is None and Path("targets.toml").is_file():
-        file = Path("targets.toml")
+    """Return the targets of these names, each once; ``*`` and ``?`` match names of the tables. Raise TargetError."""
+    file = file or _own_file()
     by_name = {}
     for name in names:
-        target = named_target(name, file)
-        by_name[target.name] = target
+        wild = file is not None and not {"*", "?"}.isdisjoint(name)
+        for match in (wild and fnmatch.filter(table_names(file), name)) or [name]:
+            target = named_target(match, file)
+            by_name[target.name] = target
     return list(by_name.values())
+
+
+def _own_file() -> Path | None:
+    path = Path("targets.toml")
+    return path if path.is_file() else None

@@ -28,7 +28,7 @@ from ..results.expected.entries import applying, expectations_of
 from ..targets.target import ACCURACY, Target
 from ..workers.job import Outcome
 from ..workers.process import TargetProcess, TargetUnavailable
-from .command import TargetsFile, targets_of
+from .command import TargetsFile, target_called
 from .display import could_not_start
 from .terminal import console_on, fail, put, say, why
 
@@ -67,7 +67,7 @@ def explain(
     Prints its node, its clauses, and the expected gates at every step beside what a target returned.
     """
     probe = _probe_of(case)
-    chosen = targets_of([target], targets_file)[0] if target else None
+    chosen = target_called(target, targets_file) if target else None
     if chosen is not None and chosen.wrap:
         lane = wrapped_probes([probe], chosen.wrap)
         if not lane:

@@ -14,7 +14,7 @@ from ..fuzzing.search import Search
 from ..probes.selection import UnknownName, chosen_versions, operator_types, selection_of
 from ..running.run import Plan
 from .ci import Output
-from .command import CORES, Ops, TargetsFile, Types, command_given, folder_named, targets_of
+from .command import CORES, Ops, TargetsFile, Types, command_given, folder_named, target_called
 from .execution import execute_plan, fresh_run
 from .terminal import warn
 
@@ -52,7 +52,7 @@ def fuzz(
     Any legal configuration may be drawn. Half of the cases are near passing ones with large errors. Exit code 0: every
     failing result was expected; 1: one was not; 2: bad arguments; 3: the target could not start.
     """
-    (chosen,) = targets_of([target], targets_file)
+    chosen = target_called(target, targets_file)
     selection = selection_of("core", op, None, type)
     types = list(selection.types or FORMATS)
     existing = chosen_versions(selection, chosen.operators)
