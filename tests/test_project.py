@@ -318,6 +318,27 @@ def test_commands_in_documents_exist() -> None:
     assert seen == set(known)
 
 
+def test_benchmarks_in_documents_exist() -> None:
+    manual = [document for document in DOCUMENTS if document != "CHANGELOG.md"]  # it also tells of former ones
+    named = {name for document in manual for name in re.findall(r"-m benchmarks\.(\w+)", text_of(document))}
+    assert named
+    assert named <= {path.stem for path in (ROOT / "benchmarks").iterdir()}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_relative_references_of_docstrings_name_a_module_and_what_it_holds(package: str) -> None:
+    for path in (ROOT / package).rglob("*.py"):
+        for dots, reference in re.findall(r":[a-z]+:`~?(\.+)([^`]+)`", path.read_text(encoding="utf-8")):
+            folder, names = path.parents[len(dots) - 1], reference.split(".")
+            while names and (folder / names[0]).is_dir():
+                folder /= names.pop(0)
+            module = folder / f"{names[0] if names else '__init__'}.py"
+            assert module.exists() or (folder / "__init__.py").exists(), f"{path}: {reference}"
+            held = names[1:2] if module.exists() else names[:1]
+            text = (module if module.exists() else folder / "__init__.py").read_text(encoding="utf-8")
+            assert all(re.search(rf"\b{name}\b", text) for name in held), f"{path}: {reference}"
+
+
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_of_a_document_lead_somewhere(document: str) -> None:
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", FENCED.sub("", text_of(document))):

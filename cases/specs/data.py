@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 class TensorDraft:
-    """Draft that the effects of :class:`.axis.Axis` change.
+    """Draft that the effects of :class:`..axes.axis.Axis` change.
 
     run
         0 for the case's own inputs; other numbers for earlier runs of its session.

@@ -3,7 +3,7 @@
 A runtime has its faults in every case: if it ignores lengths *and* clip, a case with both shows both at once. So the
 search first tries the target's known faults, all together and then fewer of them. Then it tries one more fault, alone
 or with known ones; then a fault in one place only; then two new faults at once. Among hundreds of faults some fit by
-chance. So the evidence of a fit must suffice (:attr:`.hypothesis.Fit.evidence`), other failing cases choose between
+chance. So the evidence of a fit must suffice (``Fit.evidence``), other failing cases choose between
 faults that fit equally well, and passing cases that would show a fault count against it.
 """
 

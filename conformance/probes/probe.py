@@ -130,7 +130,7 @@ class SpecProbe:
     answers
         Whether the verdict also reports what a passing result tells about the target (:func:`..judging.verdict.judge`).
     wrap
-        Name of the nodes around its node (:mod:`..cases.specs.wrapping`); empty without any. Id and clauses are those
+        Name of the nodes around its node (:mod:`...cases.specs.wrapping`); empty without any. Id and clauses are those
         of the case itself.
     """
 

@@ -59,7 +59,7 @@ _CAUSE, _MESSAGE = 120, 400  # characters of a cause and of a failure's first li
 def item_group(probe: Probe) -> str:
     """Return the group whose item holds a case: the most special of its groups, or ``plain``.
 
-    :data:`..cases.features.GROUPS` goes from common to special features.
+    :data:`...cases.specs.features.GROUPS` goes from common to special features.
     """
     return next((name for name in reversed(GROUPS) if name in probe.features and name != "forward"), "plain")
 

@@ -1,9 +1,9 @@
 """Faults: the reference with one change each, which violates a clause.
 
 Faults prove the suite (cases must catch each fault) and diagnose targets (which fault explains this failure?). Most
-faults change a computation (:mod:`.computing`; of a cell, :class:`~.recurrence.Computation`), its inputs or its
-equations, and are rows: :func:`fault`. A fault that changes outputs, or depends on attributes or memory, is a function
-of the conforming :class:`Compute` and a computation: :func:`fault_of_run`.
+faults change a computation (:mod:`.computing`; of a cell, :class:`..recurrent.computation.Computation`), its inputs or
+its equations, and are rows: :func:`fault`. A fault that changes outputs, or depends on attributes or memory, is a
+function of the conforming :class:`Compute` and a computation: :func:`fault_of_run`.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def in_double(number: Bounded, budget: Budget) -> Bounded:
     """Return a number with float32 radii as a number with float64 radii, with the class's own bounds.
 
     Each operation loses numbers below float32's range, up to 2^-149, without compensation. So such radii are only for
-    products and sums of functions with an error of at least 2^-52 (:func:`._primitive`): no radius is then below
+    products and sums of functions with an error of at least 2^-52 (``activations._primitive``): no radius is then below
     2^-104. The loss in a sum, up to 2^-149 n times weights of 2^50, enters a function.
     """
     return replace(number, radius=number.radius.astype(np.float64) * _SINGLE_SLACK, budget=budget)

@@ -188,7 +188,7 @@ class Cell:
     without_defaults
         Versions whose document gives no default coefficients of activations.
     operands
-        Numbers that replace X and states in products (:class:`.operands.Operands`); None: X and states themselves.
+        Numbers that replace X and states in products (`Operands`); None: X and states themselves.
     questions
         Ambiguities of `operands` for a node's T, its rows' lengths and its directions.
     domain

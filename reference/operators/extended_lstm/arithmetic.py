@@ -206,7 +206,7 @@ class Requantized(Ordered):
 
 
 class Leveled(Bounding):
-    """Bounded numbers with products of levels: X, W, R and states are :class:`.stages.Operand`.
+    """Bounded numbers with products of levels: X, W, R and states are :class:`Operand`.
 
     kind, fed_back
         A key of ARITHMETICS and a member of STATES; ValueError for others.

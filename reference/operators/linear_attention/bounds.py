@@ -101,7 +101,7 @@ class Costs(Struct, frozen=True):
 def costs_of(accuracy: str, type: str) -> Costs:
     """Return the costs of an accuracy class for tensors of a type.
 
-    The class may be several, joined by :func:`..numbers.accuracy.any_of`. Raise ValueError for an unknown class.
+    The class may be several, joined by :func:`...numbers.accuracy.any_of`. Raise ValueError for an unknown class.
     """
     if len(_names(accuracy)) > 1:
         joined = [costs_of(name, type) for name in _names(accuracy)]
