@@ -233,7 +233,7 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     fault = confirmation.fault
     if fault is None:
         case = failing_case_of_tried(shrunk.one)
-        return cause if case is None else replace(cause, pattern=error_pattern(case, context.evidence))
+        return cause if case is None else replace(cause, pattern=error_pattern(context.observed[case]))
     fields = {probe.id: field for field, probe in without.items()}
     failing = (one for one in context.run(list(without.values()), budget) if one.judgement.verdict in FAILING)
     # A feature is no condition if the failure also shows without it.

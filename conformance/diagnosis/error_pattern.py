@@ -13,30 +13,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import Interpretations, resolve
+from ...reference import resolve
 from ..text import listed
-from .failing_case import FailingCase
-from .target_evidence import TargetEvidence
+from .match import ObservedCase
 
 __all__ = ["error_pattern", "pattern_text"]
 
 Mask = NDArray[np.bool_]
 
-_INTERPRETATIONS = 4
 
-
-def error_pattern(case: FailingCase, evidence: TargetEvidence) -> str:
+def error_pattern(observed: ObservedCase) -> str:
     """Return, in words, which outputs, directions, rows, steps and units of a case are wrong while others are right;
     empty if all are, or if errors of single elements are unknown.
 
     The arithmetic and the interpretation with the fewest errors are used, but at least one error.
     """
-    accuracies = evidence.accuracy, *evidence.arithmetics.get(case.type, ())
-    observation: Any = case.observation(evidence.accuracy)
+    case = observed.case
+    observation: Any = observed.observation
     if case.misshapen or not hasattr(observation, "misses"):
         return ""
-    choices = itertools.islice(Interpretations().alternatives(case.open_questions), _INTERPRETATIONS)
-    alternatives = [observation.misses(choice, accuracy) for choice in choices for accuracy in accuracies]
+    choices = itertools.product(observed.interpretations, observed.accuracies)
+    alternatives = [observation.misses(choice, accuracy) for choice, accuracy in choices]
     counts = [sum(int(mask.sum()) for masks in runs for mask in masks.values()) for runs in alternatives]
     fewest = min(((count, number) for number, count in enumerate(counts) if count), default=None)
     if fewest is None:

@@ -77,13 +77,15 @@ class ObservedCase:
 
     interpretations
         The interpretations that are tried; those that the target's right results show come first.
+    accuracies
+        The accuracy classes that are tried; the target's own comes first.
     """
 
     def __init__(self, case: FailingCase, evidence: TargetEvidence) -> None:
         self.case = case
         self.observation: Observation = case.observation(evidence.accuracy)
         self.interpretations = _interpretations(case, evidence.followed.get(case.op, {}))
-        self._accuracies = evidence.accuracy, *evidence.arithmetics.get(case.type, ())
+        self.accuracies = evidence.accuracy, *evidence.arithmetics.get(case.type, ())
         self._fits: dict[Explanation, Fit | None] = {}
 
     def fit(self, faults: Explanation) -> Fit | None:
@@ -102,7 +104,7 @@ class ObservedCase:
         for fault in faults:
             if self._bounds(fault):
                 return self._within([d for d in faults if d is not fault], fault.within)
-        for accuracy in self._accuracies[:1] if arithmetic else self._telling:
+        for accuracy in self.accuracies[:1] if arithmetic else self._telling:
             if fit := self._within(faults, accuracy):
                 return fit
         return None
@@ -114,12 +116,12 @@ class ObservedCase:
     @cached_property
     def right(self) -> bool:
         """Whether the target's own class holds all outputs: then they are evidence of no fault."""
-        return self._within((), self._accuracies[0]) is not None
+        return self._within((), self.accuracies[0]) is not None
 
     @cached_property
     def _telling(self) -> list[str]:
         """Accuracy classes by which something is wrong; in the others, no fault is needed."""
-        first, *wider = self._accuracies
+        first, *wider = self.accuracies
         return [first, *(accuracy for accuracy in wider if self._within((), accuracy) is None)]
 
     def _bounds(self, fault: Fault) -> bool:
@@ -136,7 +138,7 @@ class ObservedCase:
 
     def contradicts(self, fault: Fault) -> bool:
         """Return whether the fault changes the right outputs of the case in a way that its outputs exclude."""
-        return self.affected_by(fault) and self._within((fault,), self._accuracies[0]) is None
+        return self.affected_by(fault) and self._within((fault,), self.accuracies[0]) is None
 
     def explained_by(self, fault: Fault, known: Sequence[Fault] = (), *, needed: bool = False) -> bool:
         """Return whether a fault explains the case, alone or beside known ones.

@@ -42,7 +42,7 @@ Arrays = Mapping[str, NDArray[Any]]
 # Number of cached computations of a case: most faults leave it unchanged, or do the same as another fault.
 _REMEMBERED = 16
 
-# A fault with the same rough radii as equations of kind "bias".
+# A fault with the same rough radii as equations of kind "bias", in any scope.
 _PLAIN = "gru.reset-gate.on-bias"
 
 Known = list[tuple[Any, Outputs]]
@@ -221,4 +221,4 @@ def predicted(
 
 def rough_bounds(fault: Fault) -> bool:
     """Return whether the equations of a fault compute with plain numbers only."""
-    return (fault.kind == "bias" and isinstance(fault.wrong, Changing)) or fault.id == _PLAIN
+    return (fault.kind == "bias" and isinstance(fault.wrong, Changing)) or fault.id.partition("@")[0] == _PLAIN

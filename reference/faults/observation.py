@@ -196,8 +196,9 @@ class Observation:
             fit = self._compared(faults, contexts, plain) if share == 1.0 else None
             if fit is not None:
                 return fit
-            # The target continued from the reported state, unless it changed the state afterwards.
-            if steps and not altered:
+            # The target continued from the reported state, unless it changed the state afterwards, or a fault read the
+            # state of another row, which is not reported past that row's length.
+            if steps and not altered and not any(fault.topic == "rows.independent" for fault in faults):
                 return None
         return None
 

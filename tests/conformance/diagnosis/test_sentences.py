@@ -225,12 +225,8 @@ def test_a_wrong_case_that_is_right_by_a_wider_class_alone_is_made_smaller() -> 
 @pytest.mark.parametrize(
     "ids",
     [
-        pytest.param(
-            ("alpha.zero-as-default", "rows.share-first-state"),
-            marks=pytest.mark.xfail(
-                reason="past its length the kernel computes the first row on, and predictions have 0"
-            ),
-        ),
+        # Past its length the kernel computes the first row on, and reports 0.
+        ("alpha.zero-as-default", "rows.share-first-state"),
         # Ignoring alpha has the same effect on Elu, and changes other functions too.
         ("softsign.no-absolute", "elu.no-alpha"),
     ],
