@@ -1,4 +1,4 @@
-# ruff: noqa: B023, E501 - handed over so; closures are called where they are made
+# ruff: noqa: B023 - handed over so; closures are called where they are made
 """Correct integer kernels of quantized recurrent nodes (ONNX LSTM, GRU, RNN), in NumPy.
 
 Written 2026-11-25 from the literature, by an author who had not seen the project's tables of faults, axes, profiles or
@@ -30,24 +30,22 @@ saturates.
                   same. If Y is not requested, the state is float, since Y_h's levels need not hold the states before
                   the last. They also differ from a float node by the rounded (and saturated!) state that is fed back:
                   this can be some levels where the recurrent gain is high.
-``COARSER``       legitimate kernels of real integer runtimes that round more (16-bit gates, 16-bit cell, quantized cell).
-                  Those with a coarse cell or gates: 8-bit outputs only. Their error may exceed one level.
 
 Where ONNX is silent, these kernels follow these rules; a comparison should avoid these points or allow both behaviours:
 
 - Y is the real value 0 (that is, the zero point) in rows past sequence_lens; Y_h and Y_c come from the last valid step;
   a row of length 0 returns its initial state;
 - input_forget=1 makes the forget gate 1 - i; its weights are not used;
-- clip bounds the inputs of f and g in all gates; runtimes differ on h(C), see ``CLIP_CELL`` (True: the operator's text,
-  "applied to the input of activations"; False: onnxruntime);
+- clip bounds the inputs of f and g in all gates, and that of h as in the operator's text ("applied to the input of
+  activations"), not as in onnxruntime;
 - alpha and beta are consumed in order by the activations that use them (as in onnxruntime); the defaults of Affine
   (1, 0) and ScaledTanh (1, 1) are not onnxruntime's: a comparison should set them explicitly;
 - if Y's levels cannot hold an initial state, a LEVEL_STATE kernel still uses the exact state in the first step.
 """
 
-import numpy as np
+from functools import partial
 
-CLIP_CELL = True
+import numpy as np
 
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 _ACTIVATIONS = {"LSTM": ["Sigmoid", "Tanh", "Tanh"], "GRU": ["Sigmoid", "Tanh"], "RNN": ["Tanh"]}
@@ -249,24 +247,13 @@ def _run(
     outputs,
     f=np.float64,
     state="float",
-    cell="float",
-    reset="float",
-    gates="float",
     accumulate="direct",
     scaling="product",
     bias="float",
-    peak=None,
 ):
-    """Compute the node.
-
-    ``state``: float, or levels (of Y). ``cell``: float, levels (of Y_c) or int16. ``reset``: whether GRU's r (.) H
-    stays in float or becomes levels. ``gates``: float, or q15. ``peak``: a list to which the smallest and largest C of
-    each step are appended.
-    """
+    """Compute the node. ``state``: float, or levels (of Y)."""
     present = {k: v for k, v in inputs.items() if v is not None}
     wide = any(np.dtype(o[2]).itemsize > 1 for o in outputs.values())
-    if wide and (cell != "float" or gates != "float"):
-        raise NotImplementedError("a coarse kernel with outputs of 16 bits")
     arithmetic = _Arithmetic(f, accumulate, scaling, bias, bits=16 if wide else 0)
     tensor = {k: _Tensor(v) for k, v in present.items() if k != "sequence_lens"}
     direction = attributes.get("direction", "forward")
@@ -289,19 +276,14 @@ def _run(
     both = tensor["B"].real(np.float64) if "B" in tensor else np.zeros((directions, 2 * count * hidden))
     peephole = tensor["P"].real(f) if "P" in tensor else None
     functions = _activations(op, attributes, directions, f)
-    if gates == "q15" and attributes.get("activations"):
-        raise NotImplementedError("16-bit gates with other activations than the default ones")
     clip = attributes.get("clip") or None
     levels = outputs.get("Y") if state == "levels" else None
-    exponent = _cell_exponent(op, attributes, inputs, outputs) if cell == "int16" and op == "LSTM" else 0
 
     def bounded(v):
-        v = v if clip is None else np.clip(v, f(-clip), f(clip))
-        return np.clip(np.rint(v * f(4096)), -32768, 32767) / f(4096) if gates == "q15" else v
+        return v if clip is None else np.clip(v, f(-clip), f(clip))
 
     def act(function, v):
-        v = function(v).astype(f)
-        return np.clip(np.rint(v * f(32768)), -32768, 32767) / f(32768) if gates == "q15" else v
+        return function(v).astype(f)
 
     def fed(h, encoding):
         """Return a state as operand of a product: floats, or levels."""
@@ -335,11 +317,10 @@ def _run(
                 before = object.__new__(_Tensor)
                 before.scale, before.zero = first.scale.reshape(1, 1), first.zero.reshape(1, 1)
                 before.q, before.raw = first.q[d][rows], first.raw[d][rows]
-                encoding = (inputs["initial_h"][1], int(first.zero.reshape(-1)[0]), first.dtype)
             elif step == 0 and first is not None:
-                before, encoding = _Tensor(h[rows]), None
+                before = _Tensor(h[rows])
             else:
-                before, encoding = fed(h[rows], levels), levels
+                before = fed(h[rows], levels)
             known = before.real(f)
             if op == "GRU":
                 reset_before = attributes.get("linear_before_reset", 0)
@@ -358,7 +339,7 @@ def _run(
                 if reset_before:
                     ht = act(fn[1], bounded(gate(2, before, rt)))
                 else:
-                    ht = act(fn[1], bounded(gate(2, fed(rt * known, encoding if reset == "levels" else None))))
+                    ht = act(fn[1], bounded(gate(2, _Tensor(rt * known))))
                 new = (f(1) - z) * ht + z * known
             else:
                 products = [(arithmetic.product(now, w_d), bw), (arithmetic.product(before, r_d), br)]
@@ -374,22 +355,12 @@ def _run(
                     ff = f(1) - i if attributes.get("input_forget") else act(fn[0], bounded(ff))
                     g = act(fn[1], bounded(g))
                     cell_now = ff * old + i * g
-                    exact = cell_now
-                    if peak is not None:
-                        peak += [float(cell_now.min(initial=0)), float(cell_now.max(initial=0))]
-                    if cell == "levels" and "Y_c" in outputs:
-                        s, zero, dtype = outputs["Y_c"]
-                        cell_now = _Tensor((quantize(cell_now, s, zero, dtype, f), float(s), int(zero))).real(f)
-                    elif cell == "int16":
-                        unit = f(2.0 ** (exponent - 15))
-                        cell_now = np.clip(np.rint(cell_now / unit), -32768, 32767) * unit
-                        exact = cell_now
                     if p is not None:
                         o = o + p[1] * cell_now
                     o = act(fn[0], bounded(o))
-                    new = o * act(fn[2], bounded(cell_now) if CLIP_CELL else cell_now)
+                    new = o * act(fn[2], bounded(cell_now))
                     c[rows] = cell_now
-                    y_c[d][rows] = exact
+                    y_c[d][rows] = cell_now
             h[rows] = new
             y[at[rows], d, rows] = new
         y_h[d] = h
@@ -401,205 +372,36 @@ def _run(
     return {k: quantize(result[k], s, 0 if z is None else z, t, f) for k, (s, z, t) in outputs.items()}
 
 
-def _cell_exponent(op, attributes, inputs, outputs):
-    """Return the exponent of a power of two that holds the cell state with 25 % margin, as calibration finds it."""
-    peak = [0.0]
-    if inputs.get("initial_c") is not None:
-        peak.append(float(np.abs(_Tensor(inputs["initial_c"]).real(np.float64)).max(initial=0)))
-    _run(op, attributes, inputs, {}, peak=peak)
-    return max(0, int(np.ceil(np.log2(max(np.abs(peak)) * 1.25 + 1e-9))))
-
-
-# --- 1. The state stays in float between the steps -------------------------------------------------------------------
-
-
-def float_state(op, attributes, inputs, outputs):
-    """Compute exact integer sums of X by W, times s_x * s_w, then float64; H by R as floats by integers, times s_r.
-
-    Legitimate: the node between DequantizeLinear and QuantizeLinear, with the integers multiplied before their scales.
-    """
-    return _run(op, attributes, inputs, outputs)
-
-
-def float_state_32(op, attributes, inputs, outputs):
-    """Compute the same in float32 throughout, as the epilogue of a runtime does.
-
-    Legitimate: float32 is ONNX's own type between DQ and Q; results differ only at ties (by less than one level).
-    """
-    return _run(op, attributes, inputs, outputs, f=np.float32)
-
-
-def float_state_expanded(op, attributes, inputs, outputs):
-    """Compute gemmlowp's sum in float64: raw products, minus zero points times row and column sums, plus K * z_x * z_w.
-
-    Legitimate: the integer is the same; the operands need not be widened by their zero points.
-    """
-    return _run(op, attributes, inputs, outputs, accumulate="expanded")
-
-
-def float_state_bias_integer(op, attributes, inputs, outputs):
-    """Round W's bias to an integer of scale s_x * s_w and add it to the accumulator (TFLite, QNN); then float32.
-
-    Legitimate: the standard int32 bias. With 16-bit outputs the bias has 16 more bits and is int64, as TFLite's 16x8
-    mode needs.
-    """
-    return _run(op, attributes, inputs, outputs, f=np.float32, bias="integer")
-
-
-def float_state_scale_last(op, attributes, inputs, outputs):
-    """Convert all terms before an activation to units of s_x * s_w, sum them, and scale once at the end; float32.
-
-    Legitimate: distributivity; one float32 rounding happens in another place.
-    """
-    return _run(op, attributes, inputs, outputs, f=np.float32, scaling="last")
-
-
-def float_state_scales_separate(op, attributes, inputs, outputs):
-    """Multiply the accumulator by W's scale (per channel, if W has it), then by X's; float32.
-
-    Legitimate: associativity; a runtime that folds only the weight scales ahead of time does this.
-    """
-    return _run(op, attributes, inputs, outputs, f=np.float32, scaling="separate")
-
-
-def float_state_fixed_point(op, attributes, inputs, outputs):
-    """Scale by a 31-bit multiplier and a rounding shift (gemmlowp), and add the bias, with 28 fractional bits.
-
-    Activations are in float64. Legitimate: the error before an activation is at most 2^-28.
-    """
-    return _run(op, attributes, inputs, outputs, scaling="fixed")
-
-
-def float_state_dequantized(op, attributes, inputs, outputs):
-    """Dequantize X, W and R and run a float32 node: ONNX's Q-DQ form to the letter.
-
-    Legitimate: it is the definition; the other kernels are integer fusions of it.
-    """
-    return _run(op, attributes, inputs, outputs, f=np.float32, accumulate="dequantized")
-
-
-# --- 2. The state between the steps is the quantized Y ---------------------------------------------------------------
-
-
-def level_state(op, attributes, inputs, outputs):
-    """Feed H back as levels of Y, so that both products are exact integers, times s_x * s_w and s_y * s_r; float64.
-
-    The cell is in float. Legitimate: an integer runtime has no other H than the quantized Y (TFLite, QNN).
-    """
-    return _run(op, attributes, inputs, outputs, state="levels")
-
-
-def level_state_32(op, attributes, inputs, outputs):
-    """Compute level_state in float32 throughout.
-
-    Legitimate: as level_state; ties may round the other way, and the difference is then fed back.
-    """
-    return _run(op, attributes, inputs, outputs, f=np.float32, state="levels")
-
-
-def level_state_bias_integer(op, attributes, inputs, outputs):
-    """Compute level_state with Wb and Rb as integers of the accumulators' scales, added there; float32.
-
-    The scales are s_x * s_w and s_y * s_r. Legitimate: the int32 bias of TFLite and QNN.
-    """
-    return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", bias="integer")
-
-
-def level_state_expanded(op, attributes, inputs, outputs):
-    """Compute level_state with zero points subtracted by row and column sums (gemmlowp); float64.
-
-    Legitimate: the integers are the same.
-    """
-    return _run(op, attributes, inputs, outputs, state="levels", accumulate="expanded")
-
-
-def level_state_scale_last(op, attributes, inputs, outputs):
-    """Compute level_state with the recurrent accumulator in units of s_x * s_w and one scaling at the end; float32.
-
-    Legitimate: distributivity.
-    """
-    return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", scaling="last")
-
-
-def level_state_fixed_point(op, attributes, inputs, outputs):
-    """Compute level_state with gemmlowp's multipliers and shifts for both accumulators; float64 activations.
-
-    Legitimate: as float_state_fixed_point.
-    """
-    return _run(op, attributes, inputs, outputs, state="levels", scaling="fixed")
-
-
-# --- 3. Coarser, as in integer-only hardware -------------------------------------------------------------------------
-
-
-def level_state_reset_levels(op, attributes, inputs, outputs):
-    """Compute level_state with GRU's r (.) H (linear_before_reset = 0) requantized to Y's levels before R.
-
-    In the first step it is requantized to initial_h's levels, if that input is quantized. Legitimate: an integer matrix
-    unit needs an integer operand, and r (.) H lies within H's range, since 0 does. This adds one rounding per step.
-    """
-    return _run(op, attributes, inputs, outputs, state="levels", reset="levels")
-
-
-def level_state_cell_levels(op, attributes, inputs, outputs):
-    """Compute level_state with the cell state kept as the quantized Y_c, if that is requested.
-
-    Legitimate: QNN-like runtimes quantize both states; with 8 bits this is coarse. Raises NotImplementedError unless
-    Y_c's levels hold the cell states of all steps: they were calibrated for the last step, and saturating the others
-    would be wrong.
-    """
-    if op == "LSTM" and "Y_c" in outputs:
-        scale, zero_point, dtype = outputs["Y_c"]
-        peak, info = [0.0], np.iinfo(dtype)
-        _run(op, attributes, inputs, {}, peak=peak)
-        if min(peak) < scale * (info.min - float(zero_point) - 0.5) or max(peak) > scale * (
-            info.max - float(zero_point) + 0.5
-        ):
-            raise NotImplementedError("a cell outside of Y_c's levels")
-    return _run(op, attributes, inputs, outputs, state="levels", cell="levels")
-
-
-def level_state_cell_int16(op, attributes, inputs, outputs):
-    """Compute level_state with an int16 cell state and a power-of-two scale (TFLite's integer LSTM).
-
-    Activations are in float32. Legitimate for 8-bit outputs: the rounding is about 2^-13.
-    """
-    return _run(op, attributes, inputs, outputs, f=np.float32, state="levels", cell="int16")
-
-
-def level_state_gates_int16(op, attributes, inputs, outputs):
-    """Compute TFLite's integer LSTM: sums saturated to Q3.12, activations to Q0.15, an int16 cell, H as Y's levels.
-
-    Legitimate for 8-bit outputs and the default activations: the widths are those of the reference kernels.
-    """
-    return _run(op, attributes, inputs, outputs, state="levels", cell="int16", gates="q15")
-
-
-FLOAT_STATE = {
-    k.__name__: k
-    for k in (
-        float_state,
-        float_state_32,
-        float_state_expanded,
-        float_state_bias_integer,
-        float_state_scale_last,
-        float_state_scales_separate,
-        float_state_fixed_point,
-        float_state_dequantized,
-    )
+# The state stays in float between the steps.
+FLOAT_OPTIONS = {
+    # Exact integer sums of X by W, times s_x * s_w, then float64; H by R as floats by integers, times s_r: the node
+    # between DequantizeLinear and QuantizeLinear, with the integers multiplied before their scales.
+    "float_state": {},
+    # float32 throughout, as the epilogue of a runtime: ONNX's own type between DQ and Q.
+    "float_state_32": {"f": np.float32},
+    # gemmlowp's sum: raw products, minus zero points times row and column sums, plus K * z_x * z_w: the same integer.
+    "float_state_expanded": {"accumulate": "expanded"},
+    # W's bias rounded to an integer of scale s_x * s_w in the accumulator (TFLite, QNN). With 16-bit outputs it has 16
+    # more bits, as TFLite's 16x8 mode needs.
+    "float_state_bias_integer": {"f": np.float32, "bias": "integer"},
+    # All terms before an activation in units of s_x * s_w, scaled once at the end.
+    "float_state_scale_last": {"f": np.float32, "scaling": "last"},
+    # The accumulator times W's scale (per channel, if W has it), then times X's: only weight scales are folded ahead.
+    "float_state_scales_separate": {"f": np.float32, "scaling": "separate"},
+    # A 31-bit multiplier and a rounding shift (gemmlowp), 28 fractional bits: an error of at most 2^-28.
+    "float_state_fixed_point": {"scaling": "fixed"},
+    # X, W and R dequantized for a float32 node: ONNX's Q-DQ form to the letter.
+    "float_state_dequantized": {"f": np.float32, "accumulate": "dequantized"},
 }
-LEVEL_STATE = {
-    k.__name__: k
-    for k in (
-        level_state,
-        level_state_32,
-        level_state_bias_integer,
-        level_state_expanded,
-        level_state_scale_last,
-        level_state_fixed_point,
-    )
+# The state between the steps is the quantized Y, as in integer runtimes (TFLite, QNN), so that both products are exact
+# integers; the cell is in float. A tie that rounds the other way is fed back.
+LEVEL_OPTIONS = {
+    "level_state": {},
+    "level_state_32": {"f": np.float32},
+    "level_state_bias_integer": {"f": np.float32, "bias": "integer"},
+    "level_state_expanded": {"accumulate": "expanded"},
+    "level_state_scale_last": {"f": np.float32, "scaling": "last"},
+    "level_state_fixed_point": {"scaling": "fixed"},
 }
-COARSER = {
-    k.__name__: k
-    for k in (level_state_reset_levels, level_state_cell_levels, level_state_cell_int16, level_state_gates_int16)
-}
+FLOAT_STATE = {name: partial(_run, **options) for name, options in FLOAT_OPTIONS.items()}
+LEVEL_STATE = {name: partial(_run, state="levels", **options) for name, options in LEVEL_OPTIONS.items()}

@@ -1,6 +1,6 @@
 """Integer kernels by somebody who had seen no fault, no case and not the judge: none of them is accused.
 
-``integer_kernels.py`` is as it was handed over, but for its form.
+``integer_kernels.py`` is as it was handed over, but for its form and for kernels too coarse for any case here.
 """
 
 from __future__ import annotations
