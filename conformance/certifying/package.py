@@ -104,6 +104,8 @@ def _bound(path: Path, entries: Sequence[zipfile.ZipInfo]) -> None:
     """Raise UserError for a directory that exceeds the limits, or for names that lead elsewhere."""
     if not 0 < len(entries) <= MOST_FILES:
         raise UserError(f"{path}: holds {len(entries):,} files, and may hold from one to {MOST_FILES:,}")
+    if min(entry.header_offset for entry in entries):
+        raise UserError(f"{path}: holds other bytes before the archive")
     for entry in entries:
         name = ascii(entry.filename[:100])
         if not _NAME.fullmatch(entry.filename):

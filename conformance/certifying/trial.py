@@ -109,13 +109,21 @@ def _contradictions(replay: Replay) -> Iterator[str]:
         yield f"the cases were run by onnxspec {by}, and packed by {installed}"
 
 
-_REFUSED = "refused"  # a forbidden model was refused, as required
 _BY_EVENTS = DECLINED | {Verdict.CRASHED, Verdict.TIMED_OUT}
 
 
 def reported_in(replay: Replay) -> Iterator[ReportedRecord]:
-    """Return the facts of a run that rest on the vendor's word, each with its number of cases."""
-    ran = [outcomes for outcomes in replay.outcomes.values() if any(o.status == "ran" for o in outcomes)]
+    """Return the facts of a run that rest on the vendor's word, each with its number of cases.
+
+    A result rests either on outputs or on an event. The first outcome is the case's own: an invalid model that is
+    refused has outputs of its legal counterpart only.
+    """
+    tried = [result for result in replay.results if result.verdict not in UNTRIED]
+    ran = [
+        outcomes
+        for result in tried
+        if result.verdict not in _BY_EVENTS and (outcomes := replay.outcomes[result.case])[0].status == "ran"
+    ]
     counts = {
         "that the device made the outputs, in the environment that is named": len(ran),
         "that no repeated run returned anything else": sum(map(_one_output, ran)),
@@ -123,9 +131,7 @@ def reported_in(replay: Replay) -> Iterator[ReportedRecord]:
             not any(o.changed or o.altered for o in outcomes) for outcomes in ran
         ),
         "that the outputs of a fresh process came from one": len(replay.repeated),
-        "that what was declined, crashed or took too long returned nothing wrong": sum(
-            result.verdict in _BY_EVENTS or result.reason == _REFUSED for result in replay.results
-        ),
+        "that what was declined, crashed or took too long returned nothing wrong": len(tried) - len(ran),
     }
     return (ReportedRecord(what=fact, cases=cases) for fact, cases in counts.items() if cases)
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from onnxspec.reports.findings import shortened_messages
+from onnxspec.reports.matrix import matrix
+from onnxspec.reports.run import read_run
+from onnxspec.reports.subject import subjects_of
 
 from .conftest import finding, result, sample_info, write_run
 from .test_report import report
@@ -33,3 +36,25 @@ def test_refusals_with_one_message_are_one_line(tmp_path: Path) -> None:
     assert text.count("Unknown activation function") == 1
     assert "Relu, Elu, Softplus 3 cases" in text
     assert [page.text(f"finding-{number}") for number in (1, 2, 3)] == ["Relu", "Elu", "Softplus"]
+
+
+def test_the_matrix_calls_refused_only_what_a_finding_names_as_the_condition(tmp_path: Path) -> None:
+    rows = [
+        result("right"),
+        result("layout", features=["layout 1", "exactly representable data"], verdict="unsupported"),
+        result("old", version=1, features=["default"], verdict="unsupported"),
+        result("other", version=3, features=["default"], verdict="unsupported"),
+    ]
+    info = sample_info(rows)
+    info["targets"][0]["findings"] = [
+        finding("refuses layout 1", "unsupported", [], ["layout"], conditions="layout 1"),
+        finding("refuses version 1", "unsupported", [], ["old"], conditions="version 1"),
+        finding("refuses version 3 (with a reservation)", "unsupported", [], ["other"], conditions="version 3 (...)"),
+    ]
+    run = write_run(tmp_path / "run", rows, info)
+    (table,) = matrix(subjects_of([read_run(run)]))
+    assert table.refused == ("LSTM-1", "layout 1")
+    assert table.absent == ("LSTM-3", "exactly representable data")
+    page, _ = report(tmp_path / "report", run)
+    assert "Refused: LSTM-1, layout 1." in page.text("matrix")
+    assert "In no case that was accepted: LSTM-3, exactly representable data." in page.text("matrix")

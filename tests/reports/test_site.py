@@ -115,7 +115,7 @@ def test_a_feature_page_tells_refusals_from_failures(folder: Path) -> None:
         (text,) = re.findall(r'<td data-label="LSTM-14">.*?</svg>(.*?)</span>', page)
         return str(text)
 
-    assert cell("layout1") == "not supported"
+    assert cell("layout-1") == "not supported"
     assert cell("clip").startswith("fails ")
     assert cell("reverse")
 

@@ -247,9 +247,11 @@ def test_a_forbidden_model_that_ran_can_be_retold_as_refused(inside: Inside, tmp
     ran_folder = forged(tmp_path / "r", tmp_path / "ran", taken)
     ran = replay(ran_folder)
     assert ran.counts["not-rejected"] == 1
+    assert reported(ran).get(DEVICE, 0) + reported(ran).get(DECLINED, 0) == len(ran.results)
     refused = replay(forged(ran_folder, tmp_path / "refused", retold_as_refused))
     assert not refused.counts["not-rejected"]
     assert reported(refused)[DECLINED] == reported(ran).get(DECLINED, 0) + 1
+    assert reported(refused).get(DEVICE, 0) + reported(refused)[DECLINED] == len(refused.results)
 
 
 def test_an_environment_can_be_another(certified_run: Path, tmp_path: Path) -> None:

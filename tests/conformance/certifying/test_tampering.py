@@ -345,6 +345,13 @@ def test_a_link_is_unpacked_as_a_file(tmp_path: Path) -> None:
     assert not (tmp_path / "to" / "link").is_symlink()
 
 
+def test_bytes_before_the_archive_are_refused(tmp_path: Path) -> None:
+    path = raw(tmp_path / "p.zip", {"a": b"x"})
+    path.write_bytes(b"#!/bin/sh\n" + path.read_bytes())
+    with pytest.raises(UserError, match="before the archive"):
+        read_package(path, tmp_path / "to")
+
+
 def test_bombs_are_refused_before_anything_is_unpacked(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="times its size"):
         read_package(raw(tmp_path / "bomb.zip", {"a": bytes(64 << 20)}), tmp_path / "to")
