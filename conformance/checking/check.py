@@ -13,8 +13,7 @@ from ...reference.operators.internal_error import format_internal_error
 from ...reference.operators.tables import UNJUDGED
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
-from ..models.scope import Scope, domain_of, shown_name
-from ..models.walk import Located, nodes_of
+from ..models.scope import Located, Scope, domain_of, nodes_of, shown_name
 from .fixed_sizes import fixed_sizes
 from .general import outcomes
 from .measured import MeasuredTarget, measured_outcomes

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from ..models.folding import NotConstant
+from ..models.content import NotConstant
 from ..models.scope import Scope, domain_of, shown_name
 from ..models.tensor_type import Dimension, type_from
 from ..text import listed

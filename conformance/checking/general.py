@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from ...reference import Operator, operator_of
 from ...reference.documents.tensors import Extent, Shape
-from ..models.folding import NotConstant
+from ..models.content import NotConstant
 from ..models.scope import shown_name
 from .sizes import agreement, batch_of, fits, sizes_known, swapped_states
 from .subject import Broken, Missing, NodeSubject, Outcome

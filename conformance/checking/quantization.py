@@ -16,7 +16,8 @@ from onnx import NodeProto, helper
 
 from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizes
 from ...reference.documents.tensors import HIDDEN_SIZE, INPUT_SIZE, Extent, TensorForm, units_place
-from ..models.folding import NotConstant, constant
+from ..models.content import NotConstant
+from ..models.folding import constant
 from ..models.scope import Scope, domain_of
 from ..models.tensor_type import Type
 from .subject import Broken, Input, Missing, NodeSubject, Outcome

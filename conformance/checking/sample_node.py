@@ -13,7 +13,7 @@ from ...cases import family_of
 from ...cases.axes.generator import uniform
 from ...reference import FORMATS, Fault, IllegalNode, Node, Operator
 from ...reference.operators.margin import kill_margin
-from ..models.folding import NotConstant
+from ..models.content import NotConstant
 from ..probes.probe import traits_of
 from .general import shapes_of, steps_of
 from .subject import NodeSubject

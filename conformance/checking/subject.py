@@ -11,10 +11,10 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
 
 from ...reference import OPERATORS, Operator, OperatorVersion, operator_version, versions_of
-from ..models.folding import NotConstant, constant, repeated
-from ..models.scope import Scope, domain_of, shown_name
+from ..models.content import NotConstant
+from ..models.folding import constant, repeated
+from ..models.scope import Located, Scope, domain_of, shown_name
 from ..models.tensor_type import Dimension, Type
-from ..models.walk import Located
 
 
 @cache

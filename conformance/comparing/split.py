@@ -18,7 +18,7 @@ from ...cases.directories.reading import NotOneNode, attributes_of, by_position,
 from ...cases.specs.tensor import array_of
 from ...reference import CELLS, IllegalNode, Node, evaluate
 from ..models.content import ModelError, read_content
-from ..models.execution import ExecutionError, onnxruntime_process, outputs_of, serialized, whole_model
+from ..models.execution import ExecutionError, onnxruntime_process, outputs_of, serialized
 from ..models.inference import MOST_EXPANDED, main_scope
 from ..models.scope import domain_of, names_read
 from ..workers.process import TargetProcess
@@ -66,7 +66,7 @@ class SplitModel:
         content = read_content(path)
         if main_scope(content).model.expanded > MOST_EXPANDED:
             raise ModelError("has functions that call themselves, or each other too often")
-        model = whole_model(content)
+        model = content.whole()
         if model.functions:
             try:
                 model = inliner.inline_local_functions(model)

@@ -17,7 +17,7 @@ import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
 from ..models.content import ModelContent
-from ..models.execution import ExecutionError, onnxruntime_process, outputs_of, require_inputs, serialized, whole_model
+from ..models.execution import ExecutionError, onnxruntime_process, outputs_of, require_inputs, serialized
 from ..models.scope import Scope, all_nodes, key_called, key_of
 from .portable import Array, PortableNode
 
@@ -62,7 +62,7 @@ def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[s
 
 
 def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[CapturedInputs]:
-    whole = whole_model(content)
+    whole = content.whole()
     threads = [_Thread(whole, node) for node in nodes]
     _ask_for_all(whole)
     names = list(dict.fromkeys(name for thread in threads for name in thread.tensors.values()))

@@ -25,7 +25,7 @@ from ..checking.check import recurrent_nodes
 from ..judging.judgement import RANDOM_WEIGHTS
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
-from ..models.walk import Located
+from ..models.scope import Located
 from ..text import listed
 from .capture import CapturedInputs, capture
 from .contexts import ConnectedNodes, connected_nodes, quantized_node

@@ -21,9 +21,9 @@ from ..checking.general import layout_of, shapes_of
 from ..checking.problem import Level
 from ..checking.sizes import sizes_known, value_of
 from ..checking.subject import NodeSubject, operator_judged
-from ..models.folding import NotConstant, UnreadableConstant, constant, default_value
-from ..models.scope import domain_of
-from ..models.walk import Located
+from ..models.content import NotConstant, Unreadable
+from ..models.folding import constant, default_value
+from ..models.scope import Located, domain_of
 
 Array = NDArray[Any]
 
@@ -116,7 +116,7 @@ def portable(located: Located) -> PortableNode:
     for name, source in subject.inputs.items():
         try:
             constants[name] = constant(source.scope, source.given, MOST_BYTES)
-        except UnreadableConstant as error:
+        except Unreadable as error:
             raise NotPortable(f"{name} cannot be read: {error}") from None
         except NotConstant:
             flowing[name] = source.given
@@ -143,7 +143,7 @@ def _default(subject: NodeSubject, name: str) -> Array | None:
     source = subject.inputs[name]
     try:
         return default_value(source.scope, source.given, MOST_BYTES) if held(subject.operator, name) else None
-    except UnreadableConstant as error:
+    except Unreadable as error:
         raise NotPortable(f"{name} cannot be read: {error}") from None
 
 

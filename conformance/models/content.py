@@ -21,12 +21,20 @@ _PACKED = {"INT4": 4, "FLOAT4E2M1": 4, "INT2": 2}
 """Bits of an element of types that share a byte, by the end of the type's name."""
 
 
+_LARGEST = (1 << 31) - 1
+"""Limit of the bytes of a model with its data: the maximum of protobuf."""
+
+
 class ModelError(UserError):
     """Input that cannot be read as a model; the text gives the reason in one line."""
 
 
-class Unreadable(ValueError):
-    """Tensor whose numbers cannot be read; the text has the reason, as a phrase after the tensor's name."""
+class NotConstant(ValueError):
+    """Tensor that is not a constant, or cannot be folded; the text has the reason, as a phrase after its name."""
+
+
+class Unreadable(NotConstant):
+    """Tensor of the model whose numbers cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +75,18 @@ class ModelContent:
         except (ValueError, TypeError) as error:
             raise Unreadable(one_line(str(error), 200)) from None
 
-    def whole(self, most: int) -> ModelProto:
+    def whole(self, most: int = _LARGEST) -> ModelProto:
         """Return a copy of the model with all of its weights, external ones included.
 
-        Raise ValueError if they have more than `most` bytes or cannot be read.
+        Raise ModelError if they have more than `most` bytes or cannot be read.
         """
         whole = ModelProto()
         whole.CopyFrom(self.proto)
-        if self.folder is not None and self.base is not None:
-            take_in(whole, self.base, self.folder, Room(most))
+        try:
+            if self.folder is not None and self.base is not None:
+                take_in(whole, self.base, self.folder, Room(most))
+        except (ValueError, MemoryError) as error:
+            raise ModelError(f"cannot be read with its data: {' '.join(str(error).split())}") from None
         return whole
 
     def _bytes(self, tensor: TensorProto, size: int | None) -> bytes:

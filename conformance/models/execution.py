@@ -16,12 +16,8 @@ from onnx import ModelProto, ValueInfoProto
 from ...reference.errors import UserError
 from ..targets.target import parse_target
 from ..workers.process import Job, TargetProcess, TargetUnavailable
-from .content import ModelContent, ModelError
 
 Array = NDArray[Any]
-
-_LARGEST = (1 << 31) - 1
-"""Limit of the bytes of a model with its data: the maximum of protobuf."""
 
 
 class ExecutionError(UserError):
@@ -58,14 +54,6 @@ def outputs_of(process: TargetProcess, model: bytes, names: Sequence[str], fed: 
     if outcome.status != "ran" or outcome.malformed:
         raise ExecutionError(f"onnxruntime does not run the model: {outcome.message or outcome.malformed}")
     return dict(zip(names, outcome.outputs[0][0], strict=True))
-
-
-def whole_model(content: ModelContent) -> ModelProto:
-    """Return a copy of a model with all of its data. Raise ModelError."""
-    try:
-        return content.whole(_LARGEST)
-    except (ValueError, MemoryError) as error:
-        raise ModelError(f"cannot be read with its data: {' '.join(str(error).split())}") from None
 
 
 def require_inputs(model: ModelProto, fed: Collection[str]) -> None:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper
 
 from ...reference.documents.quantizing import quantizes
-from .content import ModelError, Unreadable
+from .content import ModelError, NotConstant
 from .scope import LONGEST_CHAIN, Scope, domain_of, shown_name
 
 Array = NDArray[Any]
@@ -144,14 +144,6 @@ _NUMBERS = {"value_int": np.int64, "value_ints": np.int64, "value_float": np.flo
 """Numeric attributes of a Constant, and their types."""
 
 
-class NotConstant(ValueError):
-    """Name that is not a constant, or cannot be folded; the text has the reason, as a phrase after "it" or the name."""
-
-
-class UnreadableConstant(NotConstant):
-    """Constant of the model whose numbers cannot be read."""
-
-
 def constant(scope: Scope, name: str, most: int = MOST_BYTES) -> Array:
     """Return the constant value of a name, seen from a scope.
 
@@ -175,16 +167,13 @@ def constants_of(scope: Scope, names: Iterable[str], most: int = MOST_BYTES) -> 
 def default_value(scope: Scope, name: str, most: int = MOST_BYTES) -> Array | None:
     """Return the default of an input of the model; None if it has none.
 
-    Raise UnreadableConstant.
+    Raise Unreadable.
     """
     origin = scope.origin_of(name)
     if origin is None or origin[1] not in origin[0].initializers:
         return None
     home, name = origin
-    try:
-        return home.model.content.array(home.initializers[name], most)
-    except Unreadable as error:
-        raise UnreadableConstant(str(error)) from None
+    return home.model.content.array(home.initializers[name], most)
 
 
 def repeated(scope: Scope, name: str, most: int = MOST_BYTES) -> int | float:
@@ -251,10 +240,7 @@ class _Folder:
             # Before IR version 4 every initializer had to be an input as well, so an input may still be constant.
             if name in home.declared and model.proto.ir_version >= 4 and home.parent is None:
                 raise NotConstant(f"is the input {shown_name(name)} of the model, which has only a default")
-            try:
-                return model.array(home.initializers[name], self.most)
-            except Unreadable as error:
-                raise UnreadableConstant(str(error)) from None
+            return model.array(home.initializers[name], self.most)
         if name in home.sparse:
             raise NotConstant("is a sparse tensor, which is not unfolded")
         if name in home.producers:
@@ -265,11 +251,11 @@ class _Folder:
     def _output(self, scope: Scope, number: int, place: int, depth: int) -> Array:
         node = scope.nodes[number]
         domain = domain_of(node.domain)
-        try:
-            call = scope.call(number)
-        except ModelError as error:
-            raise NotConstant(f"comes from a call: {error}") from None
-        if call is not None:
+        if scope.model.function_of(node) is not None:
+            try:
+                call = scope.call(number)
+            except ModelError as error:
+                raise NotConstant(f"comes from a call: {error}") from None
             if place >= len(call.outputs):
                 raise NotConstant(f"is an output that {call.kind} does not have")
             return self.value(call, call.outputs[place], depth + 1)
@@ -339,8 +325,5 @@ def _renamed(node: NodeProto, op_type: str) -> NodeProto:
 
 
 def _tensors(scope: Scope, node: NodeProto, most: int) -> dict[str, Array]:
-    """Return the arrays of a node's attributes that hold tensors. Raise UnreadableConstant."""
-    try:
-        return {a.name: scope.model.content.array(a.t, most) for a in node.attribute if a.HasField("t")}
-    except Unreadable as error:
-        raise UnreadableConstant(str(error)) from None
+    """Return the arrays of a node's attributes that hold tensors. Raise Unreadable."""
+    return {a.name: scope.model.content.array(a.t, most) for a in node.attribute if a.HasField("t")}

@@ -15,8 +15,8 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 
 from ...cases.directories.external_data import tensors_of
 from ...reference.documents.quantizing import quantizes
-from .content import ModelContent
-from .folding import NotConstant, constant
+from .content import ModelContent, NotConstant
+from .folding import constant
 from .own_schemas import own_schemas
 from .scope import Model, Scope, graphs_of, names_read, shown_name
 from .tensor_type import Type, type_from

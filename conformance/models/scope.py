@@ -6,7 +6,7 @@ call to call.
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,16 +77,29 @@ def key_of(function: FunctionProto) -> FunctionKey:
 
 
 @dataclass(frozen=True)
-class Owner:
-    """The node that owns a scope: it holds the scope's graph, or calls its function.
+class Located:
+    """A node, by its number in its scope.
 
     attribute
-        The attribute with the graph; empty for a call.
+        For the owner of a scope, the attribute with the scope's graph; empty for the call of a function.
     """
 
     scope: Scope
     number: int
     attribute: str = ""
+
+    @property
+    def node(self) -> NodeProto:
+        return self.scope.nodes[self.number]
+
+    @property
+    def path(self) -> str:
+        """Its path: ``/If_1:else_branch/decoder/LSTM_3``."""
+        return self.scope.path_of(self.number)
+
+
+_RECURSION = "", "recursion"
+"""Entry among the operators of a function that calls itself: more nodes than any limit."""
 
 
 class Model:
@@ -102,21 +115,24 @@ class Model:
         self.functions = {key_of(function): function for function in proto.functions}
         self.opsets = {domain_of(o.domain): o.version for o in proto.opset_import}
         self.calls = 0
+        self._operators: dict[FunctionKey, Counter[tuple[str, str]]] = {}
+
+    def operators_in(self, key: FunctionKey) -> Counter[tuple[str, str]]:
+        """Return the numbers of nodes in a call, those of the calls inside it included, by domain and operator."""
+        if key not in self._operators:
+            self._operators[key] = Counter({_RECURSION: 1 << 62})  # until it is known
+            total = Counter[tuple[str, str]]()
+            for node in all_nodes(self.functions[key].node):
+                total[domain_of(node.domain), node.op_type] += 1
+                if self.function_of(node) is not None:
+                    total += self.operators_in(key_called(node))
+            self._operators[key] = total
+        return self._operators[key]
 
     @cached_property
-    def expanded(self) -> float:
-        """Largest number of nodes of a call, with those of the calls inside it; infinite for recursive calls."""
-        counts: dict[FunctionKey, float] = {}
-
-        def count(key: FunctionKey) -> float:
-            if key not in counts:
-                counts[key] = math.inf  # until it is known: for recursive calls
-                nodes = [*all_nodes(self.functions[key].node)]
-                calls = [key_called(node) for node in nodes if self.function_of(node) is not None]
-                counts[key] = len(nodes) + sum(map(count, calls))
-            return counts[key]
-
-        return max(map(count, self.functions), default=0)
+    def expanded(self) -> int:
+        """Largest number of nodes of a call, with those of the calls inside it; huge for recursive calls."""
+        return max((self.operators_in(key).total() for key in self.functions), default=0)
 
     def function_of(self, node: NodeProto) -> FunctionProto | None:
         """Return the local function that a node calls; None for an operator."""
@@ -156,7 +172,7 @@ class Scope:
         *,
         nodes: Sequence[NodeProto] | None = None,
         parent: Scope | None = None,
-        owner: Owner | None = None,
+        owner: Located | None = None,
         bindings: Mapping[str, tuple[Scope, str]] | None = None,
         calling: tuple[str, ...] = (),
     ) -> None:
@@ -260,10 +276,10 @@ class Scope:
             return None
         return origin[0], origin[0].producers[origin[1]][0]
 
-    def chain_before(self, name: str, most: int = LONGEST_CHAIN) -> Iterator[tuple[Scope, NodeProto]]:
+    def chain_before(self, name: str) -> Iterator[tuple[Scope, NodeProto]]:
         """Yield the node that computes a name, the one that computes its first input, and so on, with their scopes."""
         scope = self
-        for _ in range(most):
+        for _ in range(LONGEST_CHAIN):
             producer = scope.producer_of(name)
             if producer is None:
                 return
@@ -303,22 +319,20 @@ class Scope:
                         f"the body of {shown_name(node.op_type)}",
                         self.opsets,
                         parent=self,
-                        owner=Owner(self, number, name),
+                        owner=Located(self, number, name),
                         calling=self.calling,
                     )
                 yield name, self._inner[key]
 
-    def call(self, number: int) -> Scope | None:
-        """Return the scope of the local function that a node calls; None for an operator.
+    def call(self, number: int) -> Scope:
+        """Return the scope of the local function that a node calls.
 
         Raise ModelError if functions call themselves, or there are too many calls.
         """
         if number in self._call:
             return self._call[number]
         node = self.nodes[number]
-        function = self.model.function_of(node)
-        if function is None:
-            return None
+        function = self.model.functions[key_called(node)]
         name = f"{function.domain}::{function.name}" if function.domain else function.name
         if name in self.calling:
             raise ModelError(f"function {shown_name(name)} calls itself, which ONNX forbids")
@@ -333,7 +347,7 @@ class Scope:
             f"the function {shown_name(name)}",
             {domain_of(o.domain): o.version for o in function.opset_import} or self.model.opsets,
             nodes=_bound(function, node),
-            owner=Owner(self, number),
+            owner=Located(self, number),
             bindings=bindings,
             calling=(*self.calling, name),
         )
@@ -374,3 +388,22 @@ def _bound(function: FunctionProto, call: NodeProto) -> list[NodeProto]:
         bind(copied)
         nodes.append(copied)
     return nodes
+
+
+def nodes_of(scope: Scope, wanted: Callable[[str, str], bool]) -> Iterator[Located]:
+    """Yield the nodes of operators for which `wanted(domain, op_type)` holds, in the order of the model.
+
+    Graphs inside nodes and every call of a function are searched.
+
+    Raise ModelError if functions call themselves, or there are too many calls.
+    """
+    for number, node in enumerate(scope.nodes):
+        if scope.model.function_of(node) is None:
+            if wanted(domain_of(node.domain), node.op_type):
+                yield Located(scope, number)
+        elif any(
+            operator == _RECURSION or wanted(*operator) for operator in scope.model.operators_in(key_called(node))
+        ):
+            yield from nodes_of(scope.call(number), wanted)
+        for _, inner in scope.inner(number):
+            yield from nodes_of(inner, wanted)

@@ -9,8 +9,8 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxspec.conformance.models.content import read_content
-from onnxspec.conformance.models.folding import NotConstant, constant
+from onnxspec.conformance.models.content import NotConstant, read_content
+from onnxspec.conformance.models.folding import constant
 from onnxspec.conformance.models.inference import main_scope
 
 M = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 7
