@@ -1,4 +1,4 @@
-"""Hostile target programs: each sends a message that no worker should send."""
+"""Target programs written from docs/worker-protocol.md, which send what a job or a test tells them to."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from onnx import TensorProto, helper
 from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.job import Job
 
-# The program speaks the protocol with only the standard library. It executes the "model" of a job as Python code, which
-# finds `report` and `parts` and may change them or send any bytes.
+# The program speaks the protocol with only the standard library, and returns its inputs. It executes the "model" of a
+# job as Python code, which finds `report`, `lists` and `parts` and may change them or send any bytes.
 PROGRAM = r"""
 import json, os, signal, struct, subprocess, sys, time
 
@@ -35,13 +35,14 @@ def read(count):
 def receive():
     magic, header, body = struct.unpack("<8sIQ", read(20))
     header, body = json.loads(read(header)), read(body)
-    sizes, arrays, at = {"uint8": 1, "float32": 4}, [], 0
+    sizes, arrays, at = {"bool": 1, "bfloat16": 2}, [], 0
     for element, shape in header["arrays"]:
-        size = sizes[element]
+        size = sizes.get(element) or int(element.lstrip("uintcomplexfloat")) // 8
         for extent in shape:
             size *= extent
         arrays.append((element, shape, body[at:at + size]))
         at += -(-size // 16) * 16
+    assert (magic, at) == (b"ONXSPEC1", len(body))
     return header, arrays
 
 def raw(text, body=b"", claims=None):
@@ -53,6 +54,8 @@ def put(whole):
 
 def send(header, parts=()):
     header["arrays"] = [[element, shape] for element, shape, _ in parts]
+    header["later"] = "a key of a later version"
+    sys.stdout.flush()
     raw(json.dumps(header).encode(), b"".join(data + bytes(-len(data) % 16) for _, _, data in parts))
 
 def without_end(header):
@@ -65,16 +68,21 @@ description = {"runtime": "hostile", "version": "1"}
 exec(opening)
 send({"type": "hello", "protocol": 1})
 start, _ = receive()
+exec(os.environ.get("STARTED", ""))
 send({"type": "ready", "description": description, "captured": ""})
 while True:
     run, arrays = receive()
     send({"type": "began", "jobs": [job["number"] for job in run["jobs"]]})
     for job in run["jobs"]:
         report = {"type": "report", "number": job["number"], "status": "ran", "phase": "run", "seconds": 0.25}
-        parts = [arrays[k] for k in job["feeds"][0].values()]
-        report["outputs"] = [[list(range(len(parts)))]]
+        lists, parts = [], []
+        for feed in job["feeds"]:
+            lists.append([list(range(len(parts), len(parts) + len(feed)))])
+            parts += [arrays[k] for k in feed.values()]
+        report["outputs"] = lists
         exec(arrays[job["model"]][2].decode())
-        send(report, parts)
+        if report is not None:
+            send(report, parts)
 """
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -89,9 +97,9 @@ def program(folder: Path, opening: str = "", **options: Any) -> Target:
     return Target("hostile", "external", command=command, environment=environment, **options)
 
 
-def job(words: str = "", key: str = "") -> Job:
+def job(words: str = "", key: str = "", *feeds: dict[str, Any]) -> Job:
     """Return a job whose model is Python code for the program."""
-    return Job(key or words or "good", words.encode(), ({"X": X},))
+    return Job(key or words or "good", words.encode(), feeds or ({"X": X},))
 
 
 def model(shape: Sequence[int | str] | None = (2, 3), producer: str = "") -> onnx.ModelProto:

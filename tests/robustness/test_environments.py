@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -194,16 +193,6 @@ def test_a_file_that_is_nested_or_long_is_named(kin: dict[str, str], tmp_path: P
     assert len(done.err.splitlines()) == 1
 
 
-def test_a_folder_of_somebody_else_s_is_left_alone(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
-    (tmp_path / "theirs").mkdir()
-    (tmp_path / "theirs" / "thesis.tex").write_text("chapter one")
-    options = ["run", "--target", "backend:conforming", *few, "--out", "theirs"]
-    for more in ([], ["--resume"]):
-        done = command(*options, *more, cwd=tmp_path, environment=kin)
-        assert done.code == 2, more
-        assert [path.name for path in (tmp_path / "theirs").iterdir()] == ["thesis.tex"]
-
-
 # Signals
 
 
@@ -235,25 +224,7 @@ def test_interrupted_while_it_loads(kin: dict[str, str], tmp_path: Path, after: 
     assert run.returncode in (130, 0)
 
 
-# Disks and concurrent runs
-
-
-def test_a_full_disk_ends_a_run_in_a_line_and_loses_nothing(kin: dict[str, str], tmp_path: Path) -> None:
-    """A limit on the size of files simulates the full disk."""
-    options = ["run", "--target", "backend:conforming", *naming(pick(12)), "--out", "o"]
-
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (9000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-
-    done = command(*options, cwd=tmp_path, environment=kin, preexec_fn=limit)
-    assert done.code == 2
-    assert "go on with: onnxspec run" in done.err
-    left = (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")[:-1]
-    assert 2 < len(left) < 14  # the header and the target are the first lines
-    assert command(*options, "--resume", cwd=tmp_path, environment=kin).code == 0
-    assert whole(tmp_path / "o", 12)
-    assert (tmp_path / "o" / "results.jsonl").read_bytes().split(b"\n")[: len(left)] == left
+# Concurrent runs
 
 
 def test_two_runs_in_one_folder_at_once(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:

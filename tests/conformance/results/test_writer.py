@@ -311,6 +311,7 @@ NEW_BEGUN = encode(BEGUN).encode().replace(b'"schema":3', b'"schema":4').replace
         ({"results.jsonl": NEW_BEGUN + b'\n{"record":"result"}\n'}, "of onnxspec '0.1.0' in form 4"),
         ({"results.jsonl": b"somebody's\n"}, "has no header"),
         ({"results.jsonl": b"somebody's"}, "has no header"),
+        ({"thesis.tex": b"chapter one"}, "holds other files and no run, and is left alone"),
     ],
 )
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, files: dict[str, bytes], named: str) -> None:

@@ -50,10 +50,6 @@ def tell(data):
         except OSError:
             pass
 
-class Binary(Exception):
-    def __str__(self):
-        return "\\x00\\x1b[31m\\ud800\\r\\n" * 1000000
-
 def spoil(prepared, inputs, outputs):
     fault = FAULTS.get(prepared.checksum)
     if prepared is not PREPARED[0]:
@@ -65,14 +61,6 @@ def spoil(prepared, inputs, outputs):
     print("doing:", fault)
     if fault == "abort":
         os.abort()
-    if fault == "segv":
-        ctypes.string_at(0)
-    if fault == "fpe":
-        os.kill(os.getpid(), signal.SIGFPE)
-    if fault == "exit 0":
-        os._exit(0)
-    if fault == "sys.exit":
-        sys.exit(0)
     if fault == "loop":
         while True:
             pass
@@ -81,30 +69,16 @@ def spoil(prepared, inputs, outputs):
     if fault == "output without end":
         while True:
             os.write(1, b"blah " * 100000)
-    if fault == "garbage on the wire":
-        tell(b"garbage")
-        time.sleep(1000)
-    if fault == "half a frame":
-        tell(struct.pack("<8sIQ", b"ONXSPEC1", 1000, 0) + b"{")
-        time.sleep(1000)
     if fault == "a frame that says it died":
         text = b'{"type":"died","signal":7,"captured":[],"arrays":[]}'
         tell(struct.pack("<8sIQ", b"ONXSPEC1", len(text), 0) + text)
         time.sleep(1000)
-    if fault == "10 GB":
-        np.ones(10 << 30, np.uint8)
-    if fault == "megabytes of text":
-        raise ValueError("no " * 3000000)
-    if fault == "binary text":
-        raise Binary
     if fault == "closes all descriptors":
         os.closerange(3, 100)
         return outputs
     if fault == "kills who watches it":
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(1000)
-    if fault == "one output too few":
-        return outputs
     if fault == "object arrays":
         return {n: a.astype(object) for n, a in outputs.items()}
     if fault == "gates in another order":
@@ -113,39 +87,24 @@ def spoil(prepared, inputs, outputs):
         return {n: np.resize(EARLIER.get(n, a * 2), a.shape).astype(a.dtype) for n, a in outputs.items()}
     raise AssertionError(fault)
 
-class Faulty(zoo.Prepared):
-    def run(self, inputs, **options):
-        results = super().run(inputs)
-        return results[:-1] if FAULTS.get(self.checksum) == "one output too few" else results
-
 class Backend(zoo.spoiling(spoil)):
     @classmethod
     def prepare(cls, model, device="CPU", **options):
         prepared = super().prepare(model, device)
-        prepared.__class__ = Faulty
         prepared.checksum = str(zlib.crc32(model.SerializeToString()))
         return prepared
 '''
 
 # Verdict, and text that the message must contain. If the machine ends the process, one of several forms is possible.
+# Other faults of a runtime have their outcomes in workers/test_worker.py and tests/robustness/test_messages.py.
 FAULTS: dict[str, tuple[str, str]] = {
     "abort": ("crashed", "SIGABRT"),
-    "segv": ("crashed", "SIGSEGV"),
-    "fpe": ("crashed", "SIGFPE"),
-    "exit 0": ("crashed", "exit code 0"),
-    "sys.exit": ("crashed", "SystemExit"),
     "loop": ("timed-out", "no answer within 4 s"),
     "stuck with the interpreter's lock": ("timed-out", "no answer within 4 s"),
     "output without end": ("timed-out|crashed", ""),
-    "garbage on the wire": ("crashed", "bytes that are no frame: garbage"),
-    "half a frame": ("timed-out", "within 4 s"),
     "a frame that says it died": ("crashed", ""),
-    "10 GB": ("crashed", "MemoryError"),
-    "megabytes of text": ("unsupported", "ValueError: no no no"),
-    "binary text": ("unsupported", "Binary: \\x00\\x1b[31m\\ud800"),
     "closes all descriptors": ("crashed", ""),
     "kills who watches it": ("crashed", "SIGKILL"),
-    "one output too few": ("malformed", "outputs"),
     "object arrays": ("malformed", "object"),
     "gates in another order": ("wrong", ""),
     "results of the case before": ("wrong", ""),

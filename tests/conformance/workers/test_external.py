@@ -29,132 +29,31 @@ from onnxspec.conformance.workers import worker
 from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
 from onnxspec.conformance.workers.process import TargetProcess
 
+from ...robustness.programs import PROGRAM, X, job
 from ..targets.test_targets import identity
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "worker-protocol.md"
 WEB = ROOT / "examples" / "onnxruntime-web"
 
-# Written from docs/worker-protocol.md with the standard library alone. Instead of using a runtime, it obeys the bytes
-# of the "model", a line of words, and returns its inputs unchanged.
-FAKE = r"""
-import json, os, struct, sys, time
-
-wire = os.dup(1)
-os.dup2(2, 1)
-
-def read(count):
-    data = b""
-    while len(data) < count:
-        more = os.read(0, count - len(data))
-        if not more:
-            sys.exit(0)
-        data += more
-    return data
-
-def receive():
-    magic, header, body = struct.unpack("<8sIQ", read(20))
-    assert magic == b"ONXSPEC1"
-    header, body = json.loads(read(header)), read(body)
-    sizes = {"bool": 1, "bfloat16": 2}
-    arrays, at = [], 0
-    for element, shape in header["arrays"]:
-        size = sizes.get(element) or int(element.lstrip("uintcomplexfloat")) // 8
-        for extent in shape:
-            size *= extent
-        arrays.append((element, shape, body[at:at + size]))
-        at += -(-size // 16) * 16
-    assert at == len(body)
-    return header, arrays
-
-def send(header, arrays=()):
-    header["arrays"] = [[element, shape] for element, shape, _ in arrays]
-    header["later"] = "a key of a later version"
-    text = json.dumps(header).encode()
-    body = b"".join(data + bytes(-len(data) % 16) for _, _, data in arrays)
-    sys.stdout.flush()
-    whole = struct.pack("<8sIQ", b"ONXSPEC1", len(text), len(body)) + text + body
-    while whole:
-        whole = whole[os.write(wire, whole):]
-
-way = sys.argv[1] if len(sys.argv) > 1 else ""
-if way == "another version":
-    send({"type": "hello", "protocol": 2})
-    time.sleep(60)
-if way == "no hello":
-    sys.exit("this program wants a licence")
-if way == "greets":
-    os.write(wire, b"Welcome!\n")
-send({"type": "hello", "protocol": 1})
-start, _ = receive()
-os.environ.update(start["environment"])
+TELLING = """
+description.update({key: value for key, value in start.items() if key not in ("type", "arrays")}, folder=os.getcwd())
 if "colour" in start["options"]:
     send({"type": "unavailable", "message": "unknown option 'colour'", "captured": ""})
     sys.exit(0)
-told = {key: start[key] for key in ("adapter", "options", "time_limit", "memory_limit", "output_limit", "repeats")}
-send({"type": "ready", "description": {"runtime": "fake", "version": "1", "start": told, "seen": os.environ.get("SEEN"),
-      "folder": os.getcwd()}, "captured": ""})
-while True:
-    run, arrays = receive()
-    send({"type": "began", "jobs": [job["number"] for job in run["jobs"]]})
-    for job in run["jobs"]:
-        words = arrays[job["model"]][2].decode("latin-1")
-        report = {"type": "report", "number": job["number"], "status": "ran", "phase": "run", "seconds": 0.25}
-        given = [[arrays[k] for k in feed.values()] for feed in job["feeds"]]
-        parts = [part for feed in given for part in feed]
-        lists, at = [], 0
-        for feed in given:
-            lists.append([list(range(at, at + len(feed)))])
-            at += len(feed)
-        if words == "refuse":
-            report.update(status="refused", phase="load", message="not this one")
-            lists, parts = [[] for _ in lists], []
-        if words == "fall back":
-            report.update(status="fell-back", message="ran on the CPU", proof="node 1: CPU")
-        if words == "abort":
-            print("last words", flush=True)
-            os.abort()
-        if words == "hang":
-            time.sleep(60)
-        if words == "talk":
-            os.write(wire, b"let me see")
-        if words == "skip":
-            continue
-        if words == "not that status":
-            report["status"] = "fine"
-        if words == "no phase":
-            del report["phase"]
-        if words == "no such array":
-            lists[0][0].append(99)
-        if words == "no array":
-            lists[0][0].append(None)
-            report["malformed"] = "output 1 is a text"
-        if words == "chance":
-            lists[0].append([0, 0])
-        if words == "change":
-            report["changed"] = ["X"]
-        if words == "print":
-            report["captured"] = "so to speak"
-        report["outputs"] = lists
-        send(report, parts)
 """
+"""Code of the program after the first message to it."""
 
 
 @pytest.fixture
 def fake(tmp_path: Path) -> Target:
-    (tmp_path / "fake.py").write_text(FAKE, encoding="utf-8")
+    (tmp_path / "fake.py").write_text(PROGRAM, encoding="utf-8")
     (tmp_path / "targets.toml").write_text(
         f'[fake]\nadapter = "external"\ncommand = [{json.dumps(sys.executable)}, "-IS", "fake.py"]\n'
-        'options.threads = 2\nenvironment = { SEEN = "yes" }\ntime_limit = 5\nmemory_limit = 4_000_000_000\n'
+        f'options.threads = 2\nenvironment = {{ SEEN = "yes", STARTED = {json.dumps(TELLING)} }}\n'
+        "time_limit = 5\nmemory_limit = 4_000_000_000\n"
     )
     return parse_target("fake", tmp_path / "targets.toml")
-
-
-X = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-def job(words: str = "", *feeds: dict[str, Any]) -> Job:
-    return Job(words or "good", words.encode(), feeds or ({"X": X},))
 
 
 def run(target: Target, *jobs: Job) -> list[Outcome]:
@@ -253,16 +152,13 @@ def test_the_documents_exchange_is_what_happens(tmp_path: Path) -> None:
 def test_it_is_told_what_the_table_says(fake: Target, tmp_path: Path) -> None:
     with TargetProcess(fake) as process:
         description = process.start()
-    assert description["start"] == {
-        "adapter": "",
-        "options": {"threads": 2},
-        "time_limit": 5.0,
-        "memory_limit": 4_000_000_000,
-        "output_limit": 256 << 20,
-        "repeats": 2,
+    assert Path(description.pop("folder")) == tmp_path
+    environment = description.pop("environment")
+    assert (environment.keys(), environment["SEEN"]) == ({"SEEN", "STARTED"}, "yes")
+    assert description == {
+        **{"runtime": "hostile", "version": "1", "adapter": "", "options": {"threads": 2}, "repeats": 2},
+        **{"time_limit": 5.0, "memory_limit": 4_000_000_000, "output_limit": 256 << 20},
     }
-    assert description["seen"] == "yes"
-    assert Path(description["folder"]) == tmp_path
 
 
 def test_arrays_of_every_type_and_shape_go_there_and_back(fake: Target) -> None:
@@ -277,7 +173,7 @@ def test_arrays_of_every_type_and_shape_go_there_and_back(fake: Target) -> None:
         *(np.array([0, 200]).astype(dtype) for dtype in ("i1", "u1", "i2", "u2", "u4", "u8", "f8")),
     ]
     feed = {f"in {number}": value for number, value in enumerate(values)}
-    (outcome,) = run(fake, job("", feed, {"X": X}))
+    (outcome,) = run(fake, job("", "", feed, {"X": X}))
     assert (outcome.status, outcome.phase, outcome.seconds) == ("ran", "run", 0.25)
     (first,), (second,) = outcome.outputs
     for got, must in zip((*first, *second), (*values, X), strict=True):
@@ -288,7 +184,15 @@ def test_arrays_of_every_type_and_shape_go_there_and_back(fake: Target) -> None:
 
 
 def test_what_it_reports_is_what_there_is(fake: Target) -> None:
-    orders = ["refuse", "fall back", "no array", "chance", "change", "print", ""]
+    orders = [
+        "report.update(status='refused', phase='load', message='not this one'); lists[:], parts = [[]], []",
+        "report.update(status='fell-back', message='ran on the CPU', proof='node 1: CPU')",
+        "lists[0][0].append(None); report['malformed'] = 'output 1 is a text'",
+        "lists[0].append([0, 0])",
+        "report['changed'] = ['X']",
+        "report['captured'] = 'so to speak'",
+        "",
+    ]
     refused, fell, no_array, chance, changed, printed, good = run(fake, *map(job, orders))
     assert (refused.status, refused.phase, refused.message) == ("refused", "load", "not this one")
     assert refused.outputs == ((),)
@@ -304,39 +208,45 @@ def test_what_it_reports_is_what_there_is(fake: Target) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("abort", "SIGABRT"),
-        ("talk", "bytes that are no frame: let me see"),
-        ("skip", "out of turn"),
-        ("not that status", "'fine'"),
-        ("no phase", "`phase`"),
-        ("no such array", "names array 99 of 1"),
+        ("print('last words', flush=True); os.abort()", "SIGABRT"),
+        ("os.write(wire, b'let me see')", "bytes that are no frame: let me see"),
+        ("report = None", "out of turn"),
+        ("report['status'] = 'fine'", "'fine'"),
+        ("del report['phase']", "`phase`"),
+        ("lists[0][0].append(99)", "names array 99 of 1"),
     ],
+    ids=["abort", "talk", "skip", "not that status", "no phase", "no such array"],
 )
 def test_a_breach_costs_one_job(fake: Target, words: str, said: str) -> None:
     before, breach, *after = run(fake, job(), job(words), job(), job())
     assert breach.status == "crashed"
     assert said in breach.message
     assert [outcome.status for outcome in (before, *after)] == ["ran"] * 3
-    if words == "abort":
+    if said == "SIGABRT":
         assert "last words" in breach.captured
 
 
 def test_a_hang_costs_its_time(fake: Target) -> None:
-    outcomes = run(replace(fake, time_limit=3.0), job(), job("hang"), job())
+    outcomes = run(replace(fake, time_limit=3.0), job(), job("time.sleep(60)"), job())
     assert [outcome.status for outcome in outcomes] == ["ran", "timed-out", "ran"]
 
 
 @pytest.mark.parametrize(
-    ("way", "said"), [("another version", "speaks another protocol"), ("no hello", "this program wants a licence")]
+    ("opening", "said"),
+    [
+        ("send({'type': 'hello', 'protocol': 2}); time.sleep(60)", "speaks another protocol"),
+        ("sys.exit('this program wants a licence')", "this program wants a licence"),
+    ],
+    ids=["another version", "no hello"],
 )
-def test_one_that_does_not_begin_right_is_unavailable(fake: Target, way: str, said: str) -> None:
-    target = replace(fake, command=(*fake.command, way))
+def test_one_that_does_not_begin_right_is_unavailable(fake: Target, opening: str, said: str) -> None:
+    target = replace(fake, environment={"OPENING": opening})
     with TargetProcess(target) as process, pytest.raises(TargetUnavailable, match=said):
         process.start()
 
 
 def test_it_may_greet_and_refuse_to_start(fake: Target) -> None:
-    assert run(replace(fake, command=(*fake.command, "greets")), job())[0].status == "ran"
+    assert run(replace(fake, environment={"OPENING": "os.write(wire, b'Welcome!\\n')"}), job())[0].status == "ran"
     with TargetProcess(replace(fake, options={"colour": 1})) as process:  # noqa: SIM117
         with pytest.raises(TargetUnavailable, match="unknown option 'colour'"):
             process.start()
@@ -440,7 +350,7 @@ def test_the_protocol_in_javascript(scripted: Target) -> None:
     feeds = {"a": X, "b": half, "c": np.zeros((3, 0), np.int64), "d": np.array(True)}
     good, refused, raw, printed, changed, after = run(
         replace(scripted, environment={"SEEN": "yes"}),
-        job("", feeds, {"a": X + 1}),
+        job("", "", feeds, {"a": X + 1}),
         *map(job, ("refuse", "raw", "print", "change", "")),
     )
     for got, must in zip(good.outputs[0][0], feeds.values(), strict=True):
