@@ -15,6 +15,8 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from ...reference import Fault, Interpretations, fault_named, faults_of, operator_of, resolve
 from ...reference.documents.interpretations import asked_anew
@@ -28,6 +30,7 @@ from .target_evidence import TargetEvidence
 __all__ = ["Explanation", "Matcher", "ObservedCase", "ObservedCases"]
 
 Explanation = tuple[Fault, ...]
+T = TypeVar("T")
 
 _INTERPRETATIONS = 4
 """Maximum number of interpretations that are tried on a case. Those that the target's right results show come first."""
@@ -75,6 +78,8 @@ _EQUAL = 0.02
 class ObservedCase:
     """Failing case with the faults that explain it; results are cached.
 
+    observation
+        The outputs with their predictions: large, so :class:`ObservedCases` drops it and it is made again.
     interpretations
         The interpretations that are tried; those that the target's right results show come first.
     accuracies
@@ -83,10 +88,18 @@ class ObservedCase:
 
     def __init__(self, case: FailingCase, evidence: TargetEvidence) -> None:
         self.case = case
-        self.observation: Observation = case.observation(evidence.accuracy)
         self.interpretations = _interpretations(case, evidence.followed.get(case.op, {}))
         self.accuracies = evidence.accuracy, *evidence.arithmetics.get(case.type, ())
         self._fits: dict[Explanation, Fit | None] = {}
+        self._affected: dict[Fault, bool] = {}
+
+    @cached_property
+    def observation(self) -> Observation:
+        return self.case.observation(self.accuracies[0])
+
+    def drop_numbers(self) -> None:
+        """Free the memory of the predictions. Answers stay."""
+        self.__dict__.pop("observation", None)
 
     def fit(self, faults: Explanation) -> Fit | None:
         """Return the fit of faults by one of the first interpretations and one of the target's arithmetics, or None."""
@@ -133,8 +146,11 @@ class ObservedCase:
 
     def affected_by(self, fault: Fault) -> bool:
         """Return whether the fault changes the right outputs of the case."""
-        applies = fault.applies(self.case.op, self.case.trial.node.since_version)
-        return applies and (self._bounds(fault) or self.observation.changes(fault, self.interpretations[0]))
+        if fault not in self._affected:
+            applies = fault.applies(self.case.op, self.case.trial.node.since_version)
+            changes = applies and (self._bounds(fault) or self.observation.changes(fault, self.interpretations[0]))
+            self._affected[fault] = changes
+        return self._affected[fault]
 
     def contradicts(self, fault: Fault) -> bool:
         """Return whether the fault changes the right outputs of the case in a way that its outputs exclude."""
@@ -172,19 +188,21 @@ def _interpretations(case: FailingCase, followed: Mapping[str, str]) -> list[Int
 
 
 class ObservedCases:
-    """Cache of the observed cases of one target, limited to the most recently used ones."""
+    """Observed cases of one target. Only the most recently used ones keep their numbers in memory; the others exist
+    as long as someone holds them."""
 
     def __init__(self, evidence: TargetEvidence) -> None:
         self.evidence = evidence
         self._held: OrderedDict[int, ObservedCase] = OrderedDict()
+        self._all: WeakValueDictionary[int, ObservedCase] = WeakValueDictionary()
 
     def __getitem__(self, case: FailingCase) -> ObservedCase:
-        if id(case) not in self._held:
-            self._held[id(case)] = ObservedCase(case, self.evidence)
+        observed = self._all.get(id(case)) or ObservedCase(case, self.evidence)
+        self._all[id(case)] = self._held[id(case)] = observed
         self._held.move_to_end(id(case))
         while len(self._held) > _HELD:
-            self._held.popitem(last=False)
-        return self._held[id(case)]
+            self._held.popitem(last=False)[1].drop_numbers()
+        return observed
 
 
 @dataclass(frozen=True)
@@ -225,8 +243,7 @@ class Matcher:
         self._broken: set[str] = set()
         self._fruitless = 0
         self._tried: dict[str, int] = {}
-        self._shown: defaultdict[str, set[Fault]] = defaultdict(set)
-        self._last: dict[tuple[str, frozenset[str]], Explanation] = {}
+        self._explanations: defaultdict[str, Counter[Explanation]] = defaultdict(Counter)
 
     def names(self, cases: Sequence[FailingCase]) -> dict[str, tuple[str, ...]]:
         """Return the ids of the faults that explain each case together, by case."""
@@ -234,9 +251,10 @@ class Matcher:
 
     def explanations(self, cases: Sequence[FailingCase]) -> dict[str, Explanation]:
         """Return the faults that explain each case together, by case; the simplest cases are explained first."""
+        held = [self._guarded(case, self.observed.__getitem__) for case in cases]  # their answers stay meanwhile
         found: dict[str, Explanation] = {}
         unexplained: defaultdict[str, list[FailingCase]] = defaultdict(list)
-        waiting = sorted(cases, key=lambda case: case.telling)
+        waiting = sorted((case for case in cases if case.case not in self._broken), key=lambda case: case.telling)
         searched: set[str] = set()
         while True:
             found |= {c.case: e for c in waiting if (e := self._guarded(c, self.by_known)) is not None}
@@ -253,11 +271,11 @@ class Matcher:
                 self._fruitless = 0
                 unexplained[case.op] = unexplained[case.op][-_UNEXPLAINED:]
                 found[case.case] = explanation
-        return self._reduced(found, {case.case: case for case in cases})
+        return self._reduced(found, {observed.case.case: observed.case for observed in held if observed})
 
-    def _guarded(self, case: FailingCase, explain: Callable[[FailingCase], Explanation | None]) -> Explanation | None:
+    def _guarded(self, case: FailingCase, ask: Callable[[FailingCase], T | None]) -> T | None:
         try:
-            return explain(case)
+            return ask(case)
         except Exception as error:  # whatever it is, it is the suite's or the operator's, and costs this case alone
             self.internal_error(f"diagnosis of {case.case}", error)
             self._broken.add(case.case)
@@ -285,21 +303,26 @@ class Matcher:
         if self._tried.get(case.case) == len(self.known):
             return None
         observed = self.observed[case]
-        last = self._last.get((case.op, case.topics), ())
-        if last and self._holds(observed, last):
-            return self._minimal(observed, last)
-        active = [fault for fault in self.known if observed.affected_by(fault)]
-        # Some faults show only beside others.
-        op, version = case.op, case.trial.node.since_version
-        others = [fault for fault in self.known if fault not in active and fault.applies(op, version)]
         work = observed.observation.work
-        for number, group in enumerate(itertools.islice(_sets(active, others), _SETS)):
+        for number, group in enumerate(itertools.islice(self._known_sets(observed), _SETS)):
             if number >= _EXPENSIVE_SETS and observed.observation.work - work > _EXPENSIVE:
                 break
             if self._holds(observed, group):
                 return self._remember(observed, self._minimal(observed, group))
         self._tried[case.case] = len(self.known)
         return None
+
+    def _known_sets(self, observed: ObservedCase) -> Iterator[Explanation]:
+        """Yield sets of known faults: first those that explained other cases, the largest and then the commonest."""
+        case = observed.case
+        active = [fault for fault in self.known if observed.affected_by(fault)]
+        # Some faults show only beside others.
+        op, version = case.op, case.trial.node.since_version
+        others = [fault for fault in self.known if fault not in active and fault.applies(op, version)]
+        explanations = [group for group, _ in self._explanations[op].most_common() if {*group} <= {*active}]
+        explanations.sort(key=len, reverse=True)
+        yield from explanations
+        yield from (group for group in _sets(active, others) if group not in explanations)
 
     def by_all(self, case: FailingCase) -> Explanation | None:
         """Return all known faults that affect a case, in an order in which they explain it; None if there is none."""
@@ -324,16 +347,19 @@ class Matcher:
         return self._remember(observed, explanation)
 
     def _remember(self, observed: ObservedCase, explanation: Explanation) -> Explanation:
-        self._last[observed.case.op, observed.case.topics] = explanation
-        self._shown[observed.case.op].update(explanation)
+        self._explanations[observed.case.op][explanation] += 1
         return explanation
+
+    def _is_shown(self, fault: Fault, op: str) -> bool:
+        """Return whether a fault explained a case of an operator, or was known before."""
+        return fault in self._given or any(fault in explanation for explanation in self._explanations[op])
 
     def _holds(self, observed: ObservedCase, faults: Explanation) -> bool:
         """Return whether faults explain a case with enough evidence. Faults of precision need none."""
         fit, least = observed.fit(faults), operator_of(observed.case.op).evidence
         if fit is None:
             return False
-        shown = all(fault in self._shown[observed.case.op] or fault in self._given for fault in faults)
+        shown = all(self._is_shown(fault, observed.case.op) for fault in faults)
         return fit.evidence >= (least.known if shown else least.new) or not any(d.structural for d in faults)
 
     def _minimal(self, observed: ObservedCase, faults: Explanation) -> Explanation:
@@ -390,7 +416,7 @@ class Matcher:
         case = observed.case
         asked = case.op, case.trial.node.since_version, case.type
         table = [d for d in faults_of(*asked) if d.kind not in ("accepts", "bias") and not d.varies]
-        own = [d for d in known if d in self._given or d in self._shown[case.op]]
+        own = [d for d in known if self._is_shown(d, case.op)]
         table = [d for d in table if d not in own and not (case.slight and d.structural)]
         if case.misshapen:
             yield [(fault,) for fault in (*(first or ()), *table) if fault.layer == "form"]
@@ -476,17 +502,28 @@ class Matcher:
         found_here = [fault for fault in self.known if fault not in self._given]
         for fault in sorted(found_here, key=lambda fault: counts[fault]):
             whole = fault_named(base_id(fault.id)) if fault.id != base_id(fault.id) else None
-            ops = {cases[case].op for case, explanation in found.items() if fault in explanation}
+            explained = [cases[case] for case, explanation in found.items() if fault in explanation]
+            ops = {case.op for case in explained}
             wider = whole is not None and not any(self._evidence.counterexamples(whole, op) for op in ops)
             others = [d for d in self.known if d is not fault]
             for instead in (others, [*others, whole]) if wider and whole is not None else (others,):
-                known, self.known, self._last, self._tried = self.known, list(instead), {}, {}
-                mine = {case: self.by_known(cases[case]) for case, e in found.items() if fault in e}
-                if all(explanation is not None for explanation in mine.values()):
-                    found |= {case: explanation for case, explanation in mine.items() if explanation is not None}
+                known, self.known, self._tried = self.known, list(instead), {}
+                new = self._all_by_known(explained)
+                if new is not None:
+                    found |= new
                     break
                 self.known = known
         return found
+
+    def _all_by_known(self, cases: Sequence[FailingCase]) -> dict[str, Explanation] | None:
+        """Return explanations of all cases by known faults; None as soon as one case has none."""
+        explanations: dict[str, Explanation] = {}
+        for case in cases:
+            explanation = self.by_known(case)
+            if explanation is None:
+                return None
+            explanations[case.case] = explanation
+        return explanations
 
 
 def _nearest(case: FailingCase, others: Iterable[FailingCase]) -> list[FailingCase]:
