@@ -53,7 +53,6 @@ def _load_faults() -> None:
     )
     from .dynamic_quantize_lstm import faults as dynamic_quantize_lstm_faults  # noqa: F401
     from .extended_lstm import faults as extended_faults  # noqa: F401
-    from .extended_lstm import output_faults as extended_output_faults  # noqa: F401
     from .gru import faults as gru_faults  # noqa: F401
     from .lstm import faults as lstm_faults  # noqa: F401
     from .rnn import faults as rnn_faults  # noqa: F401

@@ -151,8 +151,9 @@ def _fill_data(spec: Any, draft: TensorDraft) -> None:
 def _saturates(o: Any) -> bool:
     given, codecs = o.configuration.given, o.configuration.affine
     return any(
-        bool((given[name] < affine.least - affine.scale).any() or (given[name] > affine.greatest + affine.scale).any())
-        for name, affine in codecs.items()
+        bool((array < codecs[name].least - codecs[name].scale).any())
+        or bool((array > codecs[name].greatest + codecs[name].scale).any())
+        for name, array in given.items()
     )
 
 

@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...numbers.accuracy import budget
@@ -34,151 +33,62 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Operand:
-    """A quantized tensor.
+    """A factor of products: a quantized tensor, or states.
 
     value
-        The exact numbers that its levels represent.
+        The numbers that its levels represent.
     radius
         One scale where the level is undecided, because the quotient is near a tie; else zero.
-    centred
-        Levels minus 32768: the factors of fixed-point arithmetic.
-    centre
-        The zero point minus 32768.
-    scale
-        Zero for a state that is not quantized.
+    affine
+        Its quantization; None for a state that is not quantized.
     known
         Whether the levels are those that the target has. If not, only the value is known.
     """
 
     value: Array
     radius: Array
-    centred: Array
-    centre: int
-    scale: float
+    affine: Affine | None
     known: bool = True
 
-    @classmethod
-    def of(cls, affine: Affine, array: NDArray[Any]) -> Operand:
-        """Return a tensor quantized as documented."""
-        radius = np.where(affine.undecided(array), affine.scale, 0.0)
-        return cls.from_levels(affine, affine.levels(array), radius)
+    @property
+    def scale(self) -> float:
+        """The scale; zero where there is no quantization."""
+        return 0.0 if self.affine is None else self.affine.scale
 
-    @classmethod
-    def from_levels(
-        cls, affine: Affine, levels: NDArray[Any], radius: Array | None = None, known: bool = True
-    ) -> Operand:
-        """Return a tensor of these levels, which may be outside the type's range."""
-        half = 2 ** (affine.bits - 1)
-        centred = levels.astype(np.float64) - half
-        radius = np.zeros_like(centred) if radius is None else radius
-        return cls(affine.dequantized(levels), radius, centred, affine.zero_point - half, affine.scale, known)
+    @property
+    def centre(self) -> int:
+        """The zero point minus 32768."""
+        return 0 if self.affine is None else self.affine.zero_point - MIDDLE
 
-    def each(self, change: Callable[..., Array], *others: Operand) -> Operand:
-        """Return the operand with every array replaced by `change` of it and of the arrays of `others`."""
-        arrays = ((getattr(operand, name) for operand in (self, *others)) for name in ("value", "radius", "centred"))
-        value, radius, centred = (change(*triple) for triple in arrays)
-        return replace(self, value=value, radius=radius, centred=centred)
+    @property
+    def centred(self) -> Array:
+        """Levels minus 32768: the factors of fixed-point arithmetic. Zero where there is no quantization."""
+        if self.affine is None:
+            return np.zeros_like(self.value)
+        return self.affine.levels(self.value).astype(np.float64) - MIDDLE
 
     def __getitem__(self, index: Any) -> Operand:
-        return self.each(lambda array: array[index])
+        return replace(self, value=self.value[index], radius=self.radius[index])
 
     def followed_by(self, rest: Operand) -> Operand:
         """Return the operand followed by another one along the first axis."""
-        return self.each(lambda *both: np.concatenate(both), rest)
+        value, radius = (np.concatenate(pair) for pair in ((self.value, rest.value), (self.radius, rest.radius)))
+        return replace(self, value=value, radius=radius)
 
-    def started(self, level: float | Array, number: float | Array) -> Operand:
-        """Return the states with another first state: `level` is its level minus 32768, `number` its value."""
-        if not len(self.value):
-            return self
-        value, centred = self.value.copy(), self.centred.copy()
-        value[0], centred[0] = number, level
-        return replace(self, value=value, centred=centred)
-
-
-class Sums(Struct, frozen=True):
-    """Parts of the pre-activations in one direction, in processing order.
-
-    x, w
-        Inputs (T, N, I) and their weights (4H, I).
-    h, r
-        The states before each step (T, N, H) and their weights (4H, H).
-    bias
-        (4H,), the sum of Wb and Rb.
-    total
-        The pre-activations (T, N, 4H).
-    """
-
-    x: Operand
-    w: Operand
-    h: Operand
-    r: Operand
-    bias: Array
-    total: Array
+    def started(self, number: float | Array) -> Operand:
+        """Return the states with another first state."""
+        value = self.value.copy()
+        value[:1] = number
+        return replace(self, value=value)
 
 
-def _same(number: Any) -> Any:
-    return number
-
-
-def _quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
-    return Operand.of(affine, array)
-
-
-def _nothing(sums: Sums) -> Array | float:
-    return 0.0
+MIDDLE = 32768
+"""The level that fixed-point arithmetic takes for zero."""
 
 
 def saturated(y: Affine, hidden: Array) -> Array:
     """Return Ht limited to the range of levels, not yet rounded to a level."""
     return np.clip(hidden, y.least, y.greatest)
-
-
-@dataclass(frozen=True)
-class Stages:
-    """Functions and settings of the stages.
-
-    quantized
-        Function from a tensor's name (X, W, R, B), its parameters and its numbers to the operand.
-    state
-        Function of the states before each step, as used in the products.
-    shift
-        Function from :class:`Sums` to the error added to the pre-activations.
-    shown
-        Function from Y's parameters and Ht to the number returned for it, not yet rounded to a level.
-    biases
-        Function of Wb and Rb, each (4H,), as they are added.
-    weights
-        The slice of W, R and B that each direction uses.
-    backwards
-        Whether each direction starts at the last step.
-    realigned
-        Whether results of the backward direction are stored at the positions of their steps.
-    gates
-        The letters of the blocks of W, R and B.
-    functions
-        Names of the activation functions f, g and h.
-    rows
-        Function from X (T, N, I), quantized, to the input of each row of the batch.
-    absent_bias
-        The number added where there is no B.
-    seen, placed
-        Functions from a reported Y to the computed Y, and back, for faults that move elements.
-    """
-
-    quantized: Callable[[str, Affine, NDArray[Any]], Operand] = _quantized
-    state: Callable[[Operand], Operand] = _same
-    shift: Callable[[Sums], Array | float] = _nothing
-    shown: Callable[[Affine, Array], Array] = saturated
-    biases: Callable[[tuple[Array, Array]], tuple[Array, Array]] = _same
-    weights: tuple[int, int] = (0, 1)
-    backwards: tuple[bool, bool] = (False, True)
-    realigned: bool = True
-    gates: str = "iofc"
-    functions: tuple[str, str, str] = ("Sigmoid", "Tanh", "Tanh")
-    rows: Callable[[Operand], Operand] = _same
-    absent_bias: float = 0.0
-    seen: Callable[[Array], Array] = _same
-    placed: Callable[[Bounded], Bounded] = _same
 
 
 ARITHMETICS = {"fixed-point": "standard", "float32": "standard", "bfloat16": "bf16-storage"}
@@ -244,15 +154,16 @@ class Leveled(Bounding):
         y = self._y
         if y is None:
             # No quantization: the state may be stored with more precision than the reported one.
-            return Operand(value, super().reported_state(value).radius, np.zeros_like(value), 0, 0.0)
-        operand = Operand.from_levels(y, y.levels(value))
+            return Operand(value, super().reported_state(value).radius, None)
+        number = y.rounded(value)
+        operand = Operand(number, np.zeros_like(number), y)
         if not self._wide:
             # Narrow floats may report a rounded copy of the stored level.
             operand = replace(operand, radius=self.budget.unit * np.abs(operand.value))
         if self._fed_back == "quantized":
             return operand
         # Any number that quantizes to the level. End levels reach out to 1, which no state exceeds.
-        number, radius = operand.value, operand.radius
+        radius = operand.radius
         low, high = number - radius - y.scale / 2, number + radius + y.scale / 2
         low = np.where(number - radius <= y.least, np.minimum(-1.0, low), low)
         high = np.where(number + radius >= y.greatest, np.maximum(1.0, high), high)
@@ -265,10 +176,6 @@ class Leveled(Bounding):
             return super().concatenate(numbers, axis)
         initial, reported = numbers
         return self._state(self._started(initial.value).followed_by(reported))
-
-    def before(self, initial: Array, reported: Array) -> Operand:
-        """Return the states before all steps, from the initial state and the reported states."""
-        return self._state(self._started(initial).followed_by(self.reported_state(reported)))
 
     def _started(self, initial: Array) -> Operand:
         start: Operand = self.reported_state(initial)
@@ -285,15 +192,14 @@ class Leveled(Bounding):
         y, unit = self._y, self.budget.unit
         if y is None:
             radius = hidden.radius + unit * np.abs(hidden.value)
-            return Operand(hidden.value, radius, np.zeros_like(hidden.value), 0, 0.0)
+            return Operand(hidden.value, radius, None)
         if self._fed_back == "as-computed":
             value, radius = hidden.value, hidden.radius + unit * np.abs(hidden.value)
         else:
             # The reported level is at most half a level from the reported number.
             value = y.rounded(shown.value)
             radius = shown.radius + np.abs(shown.value - value)
-        levels = Operand.from_levels(y, y.levels(value), known=False)
-        return replace(levels, value=value, radius=radius)
+        return Operand(value, radius, y, known=False)
 
     def quantized(self, hidden: Bounded, number: Callable[[Affine, Array], Array]) -> Bounded:
         """Return Y as a target reports it for Ht: quantized by `number` where y_scale is given."""

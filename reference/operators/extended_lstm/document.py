@@ -25,7 +25,7 @@ from ...recurrent.configuration import Configuration, configure
 from ...recurrent.node import IllegalNode, Node, format_of_inputs, sizes_of_inputs, text_of
 from ...recurrent.rnn import LSTM
 from ..written import Diagnostic
-from .arithmetic import STATES, Operand
+from .arithmetic import STATES
 
 
 def codecs_of(operator: OperatorVersion) -> Mapping[str, Stated]:
@@ -124,18 +124,19 @@ def _illegal(topic: str, message: str) -> IllegalNode:
 class ExtendedLSTM(Configuration):
     """A resolved node with its inputs: a bidirectional LSTM with quantized tensors.
 
-    tensors
-        X (T, N, I), W (2, 4H, I), R (2, 4H, H) and, if present, B (2, 8H), quantized.
-    y
-        Quantization of Y; None where Y is not quantized.
-    given, affine
-        The tensors as given, and the quantization of each.
+    given
+        X (T, N, I), W (2, 4H, I), R (2, 4H, H) and, if present, B (2, 8H), not quantized.
+    affine
+        The quantization of X, W, R, B and, where it is quantized, Y.
     """
 
-    tensors: Mapping[str, Operand] = field(default_factory=dict, hash=False)
-    y: Affine | None = None
     given: Mapping[str, NDArray[Any]] = field(default_factory=dict, hash=False)
     affine: Mapping[str, Affine] = field(default_factory=dict, hash=False)
+
+    @property
+    def y(self) -> Affine | None:
+        """The quantization of Y; None where Y is not quantized."""
+        return self.affine.get("Y")
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -165,12 +166,5 @@ def resolve(attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]]) -
         elif (scale, zero_point) != (None, None):
             message = f"{codec.scale} and {codec.zero_point} are given together or not at all"
             raise _illegal("output-quantization", message)
-    tensors = {name: Operand.of(affine[name], array) for name, array in inputs.items()}
     lstm = configure(PLAIN, inputs)
-    return ExtendedLSTM(
-        **{each.name: getattr(lstm, each.name) for each in fields(lstm)},
-        tensors=tensors,
-        y=affine.get("Y"),
-        given=inputs,
-        affine={name: affine[name] for name in inputs},
-    )
+    return ExtendedLSTM(**{f.name: getattr(lstm, f.name) for f in fields(lstm)}, given=inputs, affine=affine)

@@ -1,167 +1,99 @@
-"""Faults of ExtendedLSTM: quantization and fixed-point arithmetic."""
+"""Faults of ExtendedLSTM, as rows: quantization, arithmetic, output, state, directions, batch and interface."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from msgspec import Struct
 from numpy.typing import NDArray
 
+from ...faults.alterations import (
+    configured,
+    directions_swapped,
+    first_direction,
+    reordered,
+    with_functions,
+    with_inputs,
+    with_steps,
+    with_tensors,
+)
+from ...faults.fault import Compute, Outputs, fault, fault_of_run
+from ...numbers.activations import Activation, Coefficient, kind_named
 from ...numbers.affine import Affine
-from .arithmetic import Operand, Stages, Sums
-from .computation import of
-
-Integers = NDArray[np.int64]
-
-NO_POWER = -(2**31)
-"""The int that x86 converts infinity and NaN to."""
-
-
-def _power_shift(count: int) -> int:
-    """Return ``1 << count`` as a C int on x86, which takes any count modulo 32; 31 gives -2^31."""
-    return ((1 << (count % 32)) + 2**31) % 2**32 - 2**31
-
-
-def _ceil_log2(x: float) -> int | None:
-    """Return the least integer e with |x| <= 2^e; None where there is none: 0, infinity and NaN.
-
-    The kernel calls log2. The error of log2 is too small to matter, because its arguments have at most 41 bits.
-    """
-    if x == 0 or not math.isfinite(x):
-        return None
-    mantissa, exponent = math.frexp(abs(x))
-    return exponent - 1 if mantissa == 0.5 else exponent
-
-
-def _int16(x: float) -> int:
-    """Return x rounded half away from zero, with the kernel's errors.
-
-    The sign is that of the integer part, so numbers between -1 and -1/2 become 0 instead of -1. The limits are those of
-    17 bits, so numbers between 16 and 17 bits wrap around instead of saturating.
-    """
-    if math.isnan(x):
-        return 0  # NaN as int is -2^31, which is 0 modulo 2^16
-    bounded = int(min(max(x + 0.5 if x > -1 else x - 0.5, -(2**16)), 2**16 - 1))
-    return (bounded + 2**15) % 2**16 - 2**15
-
-
-def shifted(x: Integers, count: int) -> Integers:
-    """Return x / 2^count, rounded half away from zero and saturated to int32.
-
-    The added half is a C int: for count 32 it is -2^31, for greater counts it is too small by 2^32.
-    """
-    half = 0 if count == 0 else _power_shift(count - 1)
-    size = (np.abs(x) + half) >> (count % 64)
-    return np.clip(np.where(x < 0, -size, size), -(2**31), 2**31 - 1)
-
-
-class Factor(Struct, frozen=True):
-    """A number as a 16-bit mantissa and a power of two: number = mantissa * 2^-power.
-
-    The mantissa's size is in (2^14, 2^15] and stored in int16. There 2^15, the mantissa of every power of two, becomes
-    -2^15: its sign is lost. If the power is outside 0 ... 30, a C int cannot be shifted by it, and the mantissa is
-    garbage.
-    """
-
-    mantissa: int
-    power: int
-
-    @classmethod
-    def of(cls, x: float) -> Factor:
-        """Return the kernel's form of a number."""
-        exponent = _ceil_log2(x)
-        power = NO_POWER if exponent is None else 15 - exponent
-        return cls(_int16(_power_shift(power) * float(x)), power)
-
-    def times(self, x: Integers, already: int = 0) -> Integers:
-        """Return integers multiplied by the number.
-
-        `already` is the power of two by which they were divided before. The shift count is held in 8 bits.
-        """
-        return shifted(x * self.mantissa, (self.power - already) % 256)
-
-
-ZERO = Factor(0, NO_POWER)
-"""Factor for 0 as the kernel stores it: it adds nothing, although its logarithm is undefined."""
-
+from ...numbers.bounded import Bounded
+from ...recurrent.rnn import Direction
+from .arithmetic import MIDDLE, Operand
+from .computation import ExtendedComputation
+from .document import OP_TYPE
+from .kernel import BOUND, by_factors, saturated_terms
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
 
 Array = NDArray[np.float64]
+Computation = ExtendedComputation
 
-_ONE = 2.0**24
-_BOUND = 128.0
+_of = partial(fault, operators=(OP_TYPE,), types=("float32",))
+_of_run = partial(fault_of_run, operators=(OP_TYPE,), types=("float32",))
+
 
 # Quantization.
 
 
-def _quotient(affine: Affine, array: NDArray[Any]) -> Array:
-    quotient: Array = np.nan_to_num(
-        np.asarray(array, np.float64) / affine.scale, nan=0.0, posinf=2.0**40, neginf=-(2.0**40)
-    )
-    return np.clip(quotient, -(2.0**40), 2.0**40)
+def _with_operands(c: Computation, change: Callable[[Operand, Affine, Array], Operand]) -> Computation:
+    """Return the computation with other quantized tensors, by `change`, a function of (operand, affine, numbers)."""
+    below = c.operand
 
-
-def _with_levels(stages: Stages, levels: Callable[[Affine, Array], Array]) -> Stages:
-    """Return the stages that compute levels by `levels`, a function of (affine, number / scale)."""
-
-    def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
-        return Operand.from_levels(affine, levels(affine, _quotient(affine, array)))
-
-    return replace(stages, quantized=quantized)
-
-
-def _with_operands(stages: Stages, change: Callable[[Operand, Affine, Array], Operand]) -> Stages:
-    """Return the stages that change operands of products by `change`, a function of (operand, affine, numbers)."""
-    below = stages.quantized
-
-    def quantized(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
+    def operand(name: str, affine: Affine, array: NDArray[Any]) -> Operand:
         return change(below(name, affine, array), affine, array)
 
-    return replace(stages, quantized=quantized)
+    return replace(c, operand=operand)
 
 
-def _truncated(stages: Stages) -> Stages:
-    return _with_levels(stages, lambda y, quotient: np.clip(np.trunc(quotient) + y.zero_point, 0, y.highest))
+def _with_levels(c: Computation, levels: Callable[[Affine, Array], Array]) -> Computation:
+    """Return the computation whose levels are `levels`, a function of (affine, number / scale)."""
+
+    def change(operand: Operand, affine: Affine, array: Array) -> Operand:
+        far = 2.0**40
+        quotient = np.clip(np.nan_to_num(array / affine.scale, nan=0.0, posinf=far, neginf=-far), -far, far)
+        value = affine.dequantized(levels(affine, quotient))
+        return Operand(value, np.zeros_like(value), affine)
+
+    return _with_operands(c, change)
 
 
-def _zero_point_ignored(stages: Stages) -> Stages:
-    return _with_operands(stages, lambda operand, affine, array: replace(
-        operand, value=operand.centred * affine.scale, centre=0
-    ))
+def _truncated(c: Computation) -> Computation:
+    return _with_levels(c, lambda affine, q: np.clip(np.trunc(q) + affine.zero_point, 0, affine.highest))
+
+
+def _around_middle(operand: Operand) -> Operand:
+    """Return an operand whose zero point is taken for 32768."""
+    if operand.affine is None:
+        return operand
+    return replace(operand, value=operand.centred * operand.scale, affine=Affine(operand.scale, MIDDLE))
+
+
+def _zero_point_ignored(c: Computation) -> Computation:
+    return _with_operands(c, lambda operand, affine, array: _around_middle(operand))
 
 
 def _infinity_lowest(operand: Operand, affine: Affine, array: Array) -> Operand:
-    far = ~(np.abs(array.astype(np.float64) / affine.scale) < 2.0**63)
-    least = Operand.from_levels(affine, np.zeros(array.shape))
-    parts = {n: np.where(far, getattr(least, n), getattr(operand, n)) for n in ("value", "centred", "radius")}
-    return replace(operand, **parts)
+    far = ~(np.abs(array / affine.scale) < 2.0**63)
+    return replace(
+        operand, value=np.where(far, affine.least, operand.value), radius=np.where(far, 0.0, operand.radius)
+    )
 
 
-of("extended.quantization.truncated", "quantization.rounding",
-    "Cuts quotients off towards zero instead of rounding them.", _truncated, kind="small")
-of("extended.quantization.wraps", "quantization.saturation", "Takes levels modulo 2^16 instead of saturating them.",
-    lambda stages: _with_levels(stages, lambda y, q: np.mod(np.rint(q) + y.zero_point, y.highest + 1)))
-of("extended.quantization.unbounded", "quantization", "Computes with the numbers as they are, not with their levels.",
-    lambda stages: _with_levels(stages, lambda y, quotient: quotient + y.zero_point))
-of("extended.quantization.infinity-lowest", "quantization.saturation",
-    "Takes infinity, and whatever is 2^63 scales or more, for the least number, of either sign.",
-    lambda stages: _with_operands(stages, _infinity_lowest))
-of("extended.quantization.zero-point-ignored", "quantization",
-    "Dequantizes as if zero points were 32768, whatever they are.", _zero_point_ignored)
-of("extended.quantization.signed", "zero-points.range", "Quantizes to int16: what lies above level 32767 saturates.",
-    lambda stages: _with_operands(stages, lambda operand, affine, array: Operand.from_levels(
-        affine, np.minimum(operand.centred + 32768, 32767), operand.radius
-    )))
-of("extended.quantization.bytes", "quantization", "Keeps the upper eight bits of each level only.",
-    lambda stages: _with_operands(stages, lambda operand, affine, array: Operand.from_levels(
-        affine, np.floor((operand.centred + 32768) / 256) * 256
-    )))
+def _signed(operand: Operand, affine: Affine, array: Array) -> Operand:
+    return replace(operand, value=np.minimum(operand.value, affine.dequantized(np.array(MIDDLE - 1))))
+
+
+def _upper_bytes(operand: Operand, affine: Affine, array: Array) -> Operand:
+    value = affine.dequantized(np.floor((operand.centred + MIDDLE) / 256) * 256)
+    return Operand(value, np.zeros_like(value), affine)
 
 
 def _for_one(tensor: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -169,11 +101,26 @@ def _for_one(tensor: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda c: c.with_input(tensor, change(c))
 
 
+_of("extended.quantization.truncated", "quantization.rounding",
+    "Cuts quotients off towards zero instead of rounding them.", _truncated, kind="small")
+_of("extended.quantization.wraps", "quantization.saturation", "Takes levels modulo 2^16 instead of saturating them.",
+    lambda c: _with_levels(c, lambda affine, q: np.mod(np.rint(q) + affine.zero_point, affine.highest + 1)))
+_of("extended.quantization.unbounded", "quantization", "Computes with the numbers as they are, not with their levels.",
+    lambda c: _with_levels(c, lambda affine, q: q + affine.zero_point))
+_of("extended.quantization.infinity-lowest", "quantization.saturation",
+    "Takes infinity, and whatever is 2^63 scales or more, for the least number, of either sign.",
+    lambda c: _with_operands(c, _infinity_lowest))
+_of("extended.quantization.zero-point-ignored", "quantization",
+    "Dequantizes as if zero points were 32768, whatever they are.", _zero_point_ignored)
+_of("extended.quantization.signed", "zero-points.range", "Quantizes to int16: what lies above level 32767 saturates.",
+    lambda c: _with_operands(c, _signed))
+_of("extended.quantization.bytes", "quantization", "Keeps the upper eight bits of each level only.",
+    lambda c: _with_operands(c, _upper_bytes))
 for _tensor in "XWRB":
-    of(f"extended.quantization.truncated-{_tensor}", "quantization.rounding",
+    _of(f"extended.quantization.truncated-{_tensor}", "quantization.rounding",
         f"Cuts quotients of {_tensor} off towards zero instead of rounding them.",
         _for_one(_tensor, _truncated), kind="small")
-    of(f"extended.quantization.zero-point-ignored-{_tensor}", "quantization",
+    _of(f"extended.quantization.zero-point-ignored-{_tensor}", "quantization",
         f"Dequantizes {_tensor} as if its zero point were 32768, whatever it is.",
         _for_one(_tensor, _zero_point_ignored))
 
@@ -181,111 +128,232 @@ for _tensor in "XWRB":
 # Fixed-point arithmetic.
 
 
-def _parts(x: Operand, w: Operand) -> tuple[Array, Array, Array]:
-    """Return the exact parts of a product: sum ab and -q sum a in units of the scales, and the part that is equal in
-    all steps, as a number."""
-    unit, terms = x.scale * w.scale, x.value.shape[-1]
-    products = x.centred @ w.centred.T
-    tilt = -w.centre * x.centred.sum(-1, keepdims=True)
-    constant = (terms * x.centre * w.centre - x.centre * w.centred.sum(-1)) * unit
-    return products, tilt, constant
+def _shifted(c: Computation, more: Callable[[Direction, Array], Any]) -> Computation:
+    """Return the computation that also adds `more` to pre-activations, a function of a direction and their faulty
+    values."""
+    below = c.shift
+
+    def shift(of: Direction, total: Array) -> Array:
+        off = np.asarray(below(of, total))
+        return np.asarray(off + more(of, total + off))
+
+    return replace(c, shift=shift)
 
 
-def _kind(factor: Factor, terms: int = 0) -> str:
-    """Return how a 16-bit mantissa holds a factor: ``right``, ``sign`` (lost), ``small`` or ``large``."""
-    if factor == ZERO:
-        return "right"
-    if factor.power == NO_POWER:
-        return "large"
-    if factor.power > 30:
-        return "small"
-    if factor.power - terms < 0:
-        return "large"
-    return "sign" if factor.mantissa == -(2**15) else "right"
+def _scale_of_w(of: Direction, total: Array) -> Array:
+    return np.asarray(of.before.value @ of.R.value.T * (of.W.scale / of.R.scale - 1))
 
 
-def _by_factors(sums: Sums, kind: str) -> Array:
-    """Return the error of products with factors of that kind in the shipped kernel's arithmetic."""
-    total = np.zeros_like(sums.total)
-    for x, w in ((sums.x, sums.w), (sums.h, sums.r)):
-        if not x.scale or not x.value.size:
-            continue
-        unit = float(np.float64(np.float32(x.scale) * np.float32(w.scale)) * _ONE)
-        products, tilt, _ = _parts(x, w)
-        terms = max(int(np.ceil(np.log2(x.value.shape[-1]))), 0)
-        exact = x.scale * w.scale
-        factor = Factor.of(unit)
-        if _kind(factor, terms) == kind:
-            levels = np.rint(products).astype(np.int64)
-            scaled = factor.times(shifted(levels, terms), terms)
-            total += scaled / _ONE - products * exact
-        if w.centre:
-            slope = Factor.of(unit * w.centre)
-            # For a negative factor, the lost sign is the correct one.
-            if _kind(slope) == kind and not (kind == "sign" and w.centre < 0):
-                scaled = slope.times(np.rint(tilt / -w.centre).astype(np.int64))
-                total += -scaled / _ONE - tilt * exact
-    return total
+def _without_single_elements(of: Direction, total: Array) -> Any:
+    factors = ((of.X, of.W), (of.before, of.R))
+    return -sum(a.value @ b.value.T for a, b in factors if a.value.shape[-1] == 1)
 
 
-def shift_too(stages: Stages, more: Callable[[Sums], Any]) -> Stages:
-    """Return the stages that also add `more` to pre-activations."""
-    below = stages.shift
-    return replace(stages, shift=lambda sums: below(sums) + more(sums))
+def _with_function(c: Computation, position: int, name: str, *coefficients: float) -> Computation:
+    """Return the computation with another activation function at a position."""
+    kind = kind_named(name)
+    assert kind is not None
+    function = Activation(kind, *map(Coefficient, coefficients))
+    return with_functions(c, lambda f, p, d: function if p == position else f)  # type: ignore[return-value]
 
 
-def _scale_of_w(sums: Sums) -> Array:
-    return np.asarray(sums.h.value @ sums.r.value.T * (sums.w.scale / sums.r.scale - 1))
-
-
-def _saturated_terms(sums: Sums) -> Array:
-    off, constant = np.zeros_like(sums.total), sums.bias
-    for x, w in ((sums.x, sums.w), (sums.h, sums.r)):
-        products, tilt, fixed = _parts(x, w)
-        unit = float(np.float64(np.float32(x.scale) * np.float32(w.scale)) * _ONE)
-        terms = max(int(np.ceil(np.log2(max(x.value.shape[-1], 1)))), 0)
-        kinds = _kind(Factor.of(unit), terms), _kind(Factor.of(unit * w.centre)) if w.centre else "right"
-        for part, kind in zip((products, tilt), kinds, strict=True):
-            if kind != "right" and not (kind == "sign" and w.centre < 0 and part is tilt):
-                continue  # other faults with their own bounds
-            number = part * (x.scale * w.scale)
-            off = off + np.clip(number, -_BOUND, _BOUND) - number
-        constant = constant + fixed
-    return np.asarray(off + np.clip(constant, -_BOUND, _BOUND) - constant)
-
-
-def _wrapped(stages: Stages) -> Stages:
-    below = stages.shift
-
-    def shift(sums: Sums) -> Array:
-        off = np.asarray(below(sums))
-        total = sums.total + off
-        return np.asarray(off + np.mod(total + _BOUND, 2 * _BOUND) - _BOUND - total)
-
-    return replace(stages, shift=shift)
-
-
-of("extended.scales.sign-lost", "scales.any",
+_of("extended.scales.sign-lost", "scales.any",
     "Takes a product with the wrong sign whose scales multiply to a power of two.",
-    lambda stages: shift_too(stages, lambda sums: _by_factors(sums, "sign")))
-of("extended.scales.small-vanish", "scales.any",
+    lambda c: _shifted(c, partial(by_factors, "sign")))
+_of("extended.scales.small-vanish", "scales.any",
     "Loses products whose scales multiply to less than 2^-40, or takes them with the wrong sign.",
-    lambda stages: shift_too(stages, lambda sums: _by_factors(sums, "small")))
-of("extended.scales.large-garbage", "scales.any",
+    lambda c: _shifted(c, partial(by_factors, "small")))
+_of("extended.scales.large-garbage", "scales.any",
     "Shifts by negative counts where scales, or a scale times a zero point's offset, multiply to more than 2^-9.",
-    lambda stages: shift_too(stages, lambda sums: _by_factors(sums, "large")))
-of("extended.scales.one-for-weights", "scales.any",
+    lambda c: _shifted(c, partial(by_factors, "large")))
+_of("extended.scales.one-for-weights", "scales.any",
     "Multiplies the recurrent product with the scale of W instead of that of R.",
-    lambda stages: shift_too(stages, _scale_of_w))
-of("extended.pre-activation.terms-saturate", "equations",
+    lambda c: _shifted(c, _scale_of_w))
+_of("extended.pre-activation.terms-saturate", "equations",
     "Saturates each term of a pre-activation (products, corrections, constants) at +-128, whatever their sum.",
-    lambda stages: shift_too(stages, _saturated_terms))
-of("extended.pre-activation.wraps", "equations",
+    lambda c: _shifted(c, saturated_terms))
+_of("extended.pre-activation.wraps", "equations",
     "Lets a pre-activation that reaches +-128 wrap around to the other sign.",
-    _wrapped)
-of("extended.pre-activation.clipped", "equations", "Clips pre-activations to +-8, as a table of functions would.",
-    lambda stages: shift_too(stages, lambda sums: np.clip(sums.total, -8.0, 8.0) - sums.total))
-of("extended.functions.hard-sigmoid", "equations", "Computes gates with HardSigmoid.",
-    lambda stages: replace(stages, functions=("HardSigmoid", *stages.functions[1:])))
-of("extended.functions.linear-output", "equations", "Leaves out the tanh of the cell state.",
-    lambda stages: replace(stages, functions=(*stages.functions[:2], "Affine")))
+    lambda c: _shifted(c, lambda of, total: np.mod(total + BOUND, 2 * BOUND) - BOUND - total))
+_of("extended.pre-activation.clipped", "equations", "Clips pre-activations to +-8, as a table of functions would.",
+    lambda c: _shifted(c, lambda of, total: np.clip(total, -8.0, 8.0) - total))
+_of("extended.functions.hard-sigmoid", "equations", "Computes gates with HardSigmoid.",
+    lambda c: _with_function(c, 0, "HardSigmoid", 0.2, 0.5))
+_of("extended.functions.linear-output", "equations", "Leaves out the tanh of the cell state.",
+    lambda c: _with_function(c, 2, "Affine", 1.0, 0.0))
+
+
+# Output.
+
+Shown = Callable[[Affine, Array], Array]
+
+
+def _with_shown(c: Computation, change: Callable[[Shown, Affine, Array], Array]) -> Computation:
+    """Return the computation that converts Ht to numbers of levels by `change`, a function of (the correct function,
+    affine, Ht)."""
+    return replace(c, shown=partial(change, c.shown))
+
+
+def _wrapped(below: Shown, y: Affine, hidden: Array) -> Array:
+    levels = hidden / y.scale + (y.zero_point - MIDDLE)
+    nearest = np.where(levels < 0, np.ceil(levels - 0.5), np.floor(levels + 0.5))
+    beyond = (nearest > MIDDLE - 1) | (nearest < -MIDDLE)
+    bounded = np.clip(nearest, -(2.0**16), 2.0**16 - 1)
+    return y.dequantized(np.where(beyond, np.mod(bounded + MIDDLE, 2 * MIDDLE), levels + MIDDLE))
+
+
+def _one_up(c: Computation) -> Computation:
+    before = c.state
+
+    def shown(below: Shown, y: Affine, hidden: Array) -> Array:
+        if y.zero_point >= MIDDLE:
+            return below(y, hidden)
+        return below(Affine(y.scale, y.zero_point + 1), hidden) + y.scale
+
+    def state(h: Operand) -> Operand:
+        operand = before(h)
+        return operand if operand.centre >= 0 else operand.started(operand.value[:1] + operand.scale)
+
+    return replace(_with_shown(c, shown), state=state)
+
+
+def _coarse(below: Shown, y: Affine, hidden: Array) -> Array:
+    if y.scale < 2.0**-8:
+        return below(y, hidden)
+    levels = hidden / y.scale + (y.zero_point - MIDDLE)
+    # The added half is -2^31 for a shift of 32, and nearly nothing for greater shifts.
+    less = 1.0 if y.scale < 2.0**-7 else 0.5
+    # Less than half a unit goes past zero.
+    return below(y, y.dequantized(levels - np.where(levels < 0, -less, less) + MIDDLE))
+
+
+_of("extended.output.wraps", "output-quantization.saturation",
+    "Lets outputs beyond the range of y_scale come out at its other end.", lambda c: _with_shown(c, _wrapped))
+_of("extended.output.zero-point-one-up", "output-quantization.nearest",
+    "Takes a y_zero_point below 32768 for one more than it is: Y and the initial state are a unit too high.",
+    _one_up, kind="small")
+_of("extended.output.truncated", "output-quantization.nearest",
+    "Rounds Ht down to a level instead of to the nearest one.",
+    lambda c: _with_shown(c, lambda below, y, hidden: below(y, hidden - y.scale / 2)), kind="small")
+_of("extended.output.coarse-shift", "output-quantization.nearest",
+    "Adds a half that is 2^32 too small before shifting outputs to a y_scale of 2^-8 or more: a unit towards zero.",
+    lambda c: _with_shown(c, _coarse), kind="small")
+_of("extended.output.zero-point-forgotten", "output-quantization.nearest",
+    "Quantizes Y as if its zero point were 32768.",
+    lambda c: _with_shown(c, lambda below, y, hidden: below(Affine(y.scale, MIDDLE), hidden)))
+_of("extended.output.bytes", "output-quantization.nearest", "Quantizes Y to eight bits.",
+    lambda c: _with_shown(
+        c, lambda below, y, hidden: np.floor(below(y, hidden) / (256 * y.scale)) * 256 * y.scale
+    ))
+
+
+# States, tensors and directions.
+
+
+def _read_as(order: str, c: Computation) -> Computation:
+    gates = c.configuration.cell.gates
+    return with_tensors(c, "WRB", lambda tensor: reordered(c, tensor, order, gates))  # type: ignore[return-value]
+
+
+def _without_half(c: Computation) -> Computation:
+    half = 4 * c.configuration.H
+    return with_tensors(c, "B", lambda B: np.concatenate((B[:, :half], 0 * B[:, half:]), 1))  # type: ignore[return-value]
+
+
+def _turned(array: NDArray[Any]) -> Any:
+    return np.concatenate((array[:, :1], array[::-1, 1:]), axis=1)
+
+
+def _bounded_turned(found: Bounded) -> Bounded:
+    doubt = None if found.doubt is None else _turned(found.doubt)
+    return replace(found, value=_turned(found.value), radius=_turned(found.radius), doubt=doubt)
+
+
+_of("extended.state.not-fed", "equations", "Leaves out the recurrent product.",
+    lambda c: replace(c, state=lambda h: replace(h, value=0 * h.value)))
+_of("extended.state.stale", "equations", "Feeds back the state of two steps before.",
+    lambda c: replace(c, state=lambda h: h[:1].followed_by(h[:-1])))
+_of("extended.state.zero-point-forgotten", "output-quantization.nearest",
+    "Feeds back levels as if y_zero_point were 32768.", lambda c: replace(c, state=_around_middle))
+_of("extended.state.initial-level-zero", "initial-states",
+    "Starts from level 0, which is the least number and not zero.",
+    lambda c: replace(c, state=lambda h: h if h.affine is None else h.started(h.affine.least)))
+for _order in ("ifoc", "ifco"):
+    _of(f"extended.gates.order-{_order}", "gates.order",
+        f"Takes the blocks of the weights in the order {', '.join(_order)}.", partial(_read_as, _order))
+_of("extended.bias.ignored", "bias", "Adds no bias.", lambda c: with_inputs(c, B=None))
+_of("extended.bias.recurrent-ignored", "bias", "Adds Wb and leaves out Rb.", _without_half)
+_of("extended.bias.absent-for-ones", "bias.optional", "Takes a bias that is absent for ones.",
+    lambda c: c if "B" in c.inputs else _shifted(c, lambda of, total: 1.0))
+_of("extended.directions.both-forward", "directions", "Runs the second direction forward too.",
+    lambda c: configured(c, directions=("forward", "forward")))
+_of("extended.directions.weights-shared", "directions.weights",
+    "Uses the forward direction's weights for both directions.", lambda c: with_tensors(c, "WRB", first_direction))
+_of("extended.directions.swapped", "directions.weights", "Uses each direction's weights for the other one.",
+    lambda c: with_tensors(c, "WRB", directions_swapped))
+_of("extended.directions.not-realigned", "outputs.order",
+    "Leaves the second direction's outputs in the order in which they are computed.",
+    lambda c: replace(c, seen=_turned, placed=_bounded_turned))
+_of("extended.names.old-order", "names.old",
+    "Takes the weights of a node by the old name in another order: i, f, o, c.", partial(_read_as, "ifoc"),
+    needs="old-domain")
+
+
+# Batch, sizes, session.
+
+
+@_of("extended.batch.ignored", "batch",
+    "Computes a batch as if it were one row: reads the first T*I numbers of X, and leaves most of Y unwritten.")
+def _batch_ignored(c: Computation) -> Computation:
+    def first(X: Array) -> Array:
+        T, N, I = X.shape
+        return np.broadcast_to(X.reshape(-1)[: T * I].reshape(T, 1, I), X.shape) if N else X
+
+    def seen(Y: Array) -> Array:
+        T, D, N, H = Y.shape
+        return np.broadcast_to(Y.reshape(-1)[: T * D * H].reshape(T, D, 1, H), Y.shape) if N else Y
+
+    def placed(found: Bounded) -> Bounded:
+        shape, written = found.value.shape, found.value[:, :, :1].size
+        rest = np.zeros(found.value.size - written)
+        value, radius = (np.append(a[:, :, :1], rest).reshape(shape) for a in (found.value, found.radius))
+        return replace(found, value=value, radius=radius, doubt=(np.arange(value.size) >= written).reshape(shape))
+
+    return replace(with_steps(c, first), seen=seen, placed=placed)  # type: ignore[return-value, call-arg]
+
+
+@_of_run("extended.sizes.at-least-one-step", "shapes.no-steps", "Returns one step where there is none.", layer="form")
+def _one_step(compute: Compute, c: Computation) -> Outputs:
+    Y = compute(c)["Y"]
+    return {"Y": Y if len(Y) else np.zeros((1, *Y.shape[1:]), np.float32)}
+
+
+_of("extended.batch.rows-alike", "batch", "Computes every row of the batch from the first one.",
+    lambda c: with_steps(c, lambda X: np.repeat(X[:, :1], X.shape[1], axis=1)))
+_of("extended.sizes.first-input-only", "shapes.one",
+    "Leaves out the products of inputs and states that have one element.",
+    lambda c: _shifted(c, _without_single_elements))
+_of_run("extended.session.first-answer", "session.stateless", "Returns what the session's first run has computed.",
+    lambda compute, c: {"Y": compute.memory.setdefault("Y", compute(c)["Y"])}, needs="rerun")
+
+
+# Interface: computing what must be refused.
+
+for _id, _clause, _words in (
+    ("direction-ignored", "directions.supported", "Computes both directions whatever the attribute direction says"),
+    ("direction-assumed", "directions.default", "Computes both directions where no direction is given"),
+    ("hidden-size-unchecked", "hidden-size", "Does not hold hidden_size against R"),
+    ("input-forget-ignored", "input-forget", "Takes an input_forget that is not supported"),
+    ("layout-ignored", "layout", "Takes a layout that is not supported"),
+    ("attribute-unknown", "attributes", "Takes attributes that the operator does not have, and ignores them"),
+    ("attribute-type-ignored", "attributes.types", "Takes attributes of the wrong type for absent"),
+    ("scale-list", "scales", "Takes a list for a scale"),
+    ("scale-unchecked", "scales.range", "Computes with scales that are not positive and finite"),
+    ("scale-default", "scales.required", "Takes a scale or a zero point that is not there for some default"),
+    ("zero-point-modulo", "zero-points.range", "Takes zero points modulo 2^16"),
+    ("inputs-unchecked", "inputs", "Takes more or fewer inputs than the operator has"),
+    ("shapes-unchecked", "shapes", "Does not look at the shapes of its inputs"),
+    ("outputs-unchecked", "outputs", "Takes outputs that the operator does not have"),
+    ("types-unchecked", "types", "Takes tensors that are not float32"),
+):
+    _of(f"extended.interface.{_id}", _clause, f"{_words}.", lambda c: c, kind="accepts")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from ...recurrent.node import Node
 from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of
 from ..written import Diagnostic, StatedSize, Written
 from .arithmetic import ARITHMETICS
-from .computation import ExtendedComputation, evaluate_extended
+from .computation import ExtendedComputation, computation_of, later_steps
 from .document import DOCUMENT, PLAIN, ExtendedLSTM, diagnostics, resolve
 
 Array = NDArray[Any]
@@ -66,9 +67,9 @@ class _ExtendedLSTM(Operator):
     def __init__(self) -> None:
         """Set the conforming implementations: exact arithmetic, the same with unquantized states, and float32."""
         self.conforming = {
-            "exact": Conforming(lambda node, inputs: self._rounded(node, inputs, "quantized")),
-            "state-as-computed": Conforming(lambda node, inputs: self._rounded(node, inputs, "as-computed")),
-            "float32": Conforming(lambda node, inputs: {"Y": _float32(self.resolve(node, inputs))}, "float32"),
+            "exact": Conforming(partial(self._rounded, state="quantized")),
+            "state-as-computed": Conforming(partial(self._rounded, state="as-computed")),
+            "float32": Conforming(lambda node, inputs: _float32(self.computation(node, inputs)), "float32"),
         }
 
     def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> ExtendedLSTM:
@@ -133,9 +134,7 @@ class _ExtendedLSTM(Operator):
         if states is not None and resolved.y is not None:
             observed["Y"], unknown = _only_levels(states, resolved.y)
             # A state counts in all steps after it, in its direction.
-            before = [np.logical_or.accumulate(unknown[:, 0].any(-1, keepdims=True))]
-            before += [np.logical_or.accumulate(unknown[::-1, 1].any(-1, keepdims=True))[::-1]]
-            undetermined = np.broadcast_to(np.stack(before, axis=1), unknown.shape)
+            undetermined = later_steps(unknown)
         else:
             undetermined = np.zeros(resolved.shape_of("Y"), bool)
         computation = self.computation(node, inputs, interpretations)
@@ -150,16 +149,15 @@ class _ExtendedLSTM(Operator):
 
     def evaluate(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
         """Return Y in exact arithmetic, each state computed from the one before."""
-        state = (interpretations or Interpretations()).state_quantization
         with np.errstate(all="ignore"):
-            return {"Y": evaluate_extended(self.resolve(node, inputs), state)}
+            return {"Y": self.computation(node, inputs, interpretations).evaluate()}
 
     def computation(
         self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None
     ) -> ExtendedComputation:
         """Return the computation of a node."""
         state = (interpretations or Interpretations()).state_quantization
-        return ExtendedComputation(node=self.resolve(node, inputs), fed_back=state)
+        return computation_of(self.resolve(node, inputs), state)
 
     def together(self, faults: Sequence[Fault]) -> Sequence[Fault]:
         """Return the faults in the order in which they change the computation.
@@ -214,7 +212,7 @@ class _ExtendedLSTM(Operator):
         return c.T <= _LONGEST and c.I * c.H <= _LARGEST and c.H * c.H <= _LARGEST
 
     def _rounded(self, node: Node, inputs: Arrays, state: str) -> Outputs:
-        return {"Y": evaluate_extended(self.resolve(node, inputs), state).astype(np.float32)}
+        return {"Y": computation_of(self.resolve(node, inputs), state).evaluate().astype(np.float32)}
 
 
 def _only_levels(states: Bounded, y: Affine) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -244,10 +242,8 @@ def _levels_within(number: Bounded, y: Affine) -> tuple[NDArray[np.int64], NDArr
 
 def _undefined(node: ExtendedLSTM) -> NDArray[np.bool_]:
     """Return a mask of the elements that depend on a NaN, for which no level is defined."""
-    mask = np.zeros(node.shape_of("Y"), bool)
-    X = np.asarray(np.isnan(node.given["X"]).any(axis=2, keepdims=True))
-    mask[:, 0] |= np.logical_or.accumulate(X, axis=0)
-    mask[:, 1] |= np.flip(np.logical_or.accumulate(np.flip(X, 0), axis=0), 0)
+    X = np.asarray(np.isnan(node.given["X"]).any(axis=2))[:, np.newaxis, :, np.newaxis]
+    mask = later_steps(np.broadcast_to(X, node.shape_of("Y")))
     for name in ("W", "R", "B"):
         if name in node.given:
             for d in range(2):
@@ -282,14 +278,14 @@ def _clause(node: ExtendedLSTM, number: Bounded, Y: Array) -> str:
     return "equations"
 
 
-def _float32(node: ExtendedLSTM) -> Array:
+def _float32(computation: ExtendedComputation) -> Arrays:
     """Return Y computed from dequantized numbers in float32, as by QDQ nodes around an LSTM."""
-    lstm, y = operator_of(PLAIN.op_type), node.y
-    inputs = {name: operand.value.astype(np.float32) for name, operand in node.tensors.items()}
+    lstm, y = operator_of(PLAIN.op_type), computation.configuration.y
+    inputs = {name: operand.value.astype(np.float32) for name, operand in computation.operands.items()}
     kernel = lstm.conforming["library"].run if y is None else lstm.requantizing(y, "library")
     assert kernel is not None
     Y = kernel(PLAIN, inputs)["Y"]
-    return Y if y is None else y.rounded(Y).astype(np.float32)
+    return {"Y": Y if y is None else y.rounded(Y).astype(np.float32)}
 
 
 EXTENDED_LSTM = _ExtendedLSTM()

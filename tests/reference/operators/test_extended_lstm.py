@@ -13,7 +13,7 @@ from onnxspec.reference import IllegalNode, Node, evaluate
 from onnxspec.reference.numbers import Bounded
 from onnxspec.reference.numbers.affine import Affine
 from onnxspec.reference.operators.extended_lstm.arithmetic import ARITHMETICS, STATES
-from onnxspec.reference.operators.extended_lstm.computation import ExtendedComputation, evaluate_extended
+from onnxspec.reference.operators.extended_lstm.computation import computation_of
 from onnxspec.reference.operators.extended_lstm.document import ExtendedLSTM, resolve
 
 from ...quark import QuarkNode, quark_node, shipped_kernel
@@ -24,7 +24,7 @@ def node_of(made: QuarkNode) -> ExtendedLSTM:
 
 
 def must_be(node: ExtendedLSTM, Y: NDArray[Any], arithmetic: str, state: str = "quantized") -> Bounded:
-    return ExtendedComputation(node=node, fed_back=state).bounded(arithmetic, {"Y": Y})["Y"]
+    return computation_of(node, state).bounded(arithmetic, {"Y": Y})["Y"]
 
 
 def worst(made: QuarkNode, Y: NDArray[Any], arithmetic: str = "fixed-point", state: str = "quantized") -> float:
@@ -87,16 +87,16 @@ def test_without_output_quantization_it_is_the_lstm_of_the_dequantized_tensors()
     made = quark_node(y_scale=None, y_zero_point=None)
     attributes = {n: v for n, v in made.attributes.items() if v is not None}
     node = resolve(attributes, made.inputs)
-    plain = {name: tensor.value for name, tensor in node.tensors.items()}
+    plain = {name: operand.value for name, operand in computation_of(node).operands.items()}
     lstm = evaluate(Node("LSTM", 14, {"direction": "bidirectional"}), plain)
-    np.testing.assert_allclose(evaluate_extended(node), lstm["Y"], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(computation_of(node).evaluate(), lstm["Y"], rtol=0, atol=1e-14)
 
 
 def test_without_bias_it_is_zero() -> None:
     made = quark_node()
     zero = dict(made.inputs, B=np.zeros_like(made.inputs["B"]))
     without = {n: a for n, a in made.inputs.items() if n != "B"}
-    first, second = (evaluate_extended(resolve(made.attributes, i)) for i in (zero, without))
+    first, second = (computation_of(resolve(made.attributes, i)).evaluate() for i in (zero, without))
     np.testing.assert_array_equal(first, second)
 
 
@@ -104,10 +104,10 @@ def test_rows_are_independent() -> None:
     made = quark_node()
     other = np.roll(made.inputs["X"], 1, 0)
     both = dict(made.inputs, X=np.concatenate([made.inputs["X"], other], 1))
-    Y = evaluate_extended(resolve(made.attributes, both))
+    Y = computation_of(resolve(made.attributes, both)).evaluate()
     for row, X in enumerate((made.inputs["X"], other)):
         np.testing.assert_array_equal(
-            Y[:, :, row : row + 1], evaluate_extended(resolve(made.attributes, dict(both, X=X)))
+            Y[:, :, row : row + 1], computation_of(resolve(made.attributes, dict(both, X=X))).evaluate()
         )
 
 
@@ -115,7 +115,7 @@ def test_output_saturates() -> None:
     made = quark_node(reach=4, y_scale=0.2 / 65535)
     node = node_of(made)
     assert node.y is not None
-    Y = evaluate_extended(node)
+    Y = computation_of(node).evaluate()
     assert (Y.min(), Y.max()) == (node.y.least, node.y.greatest)
 
 
@@ -127,7 +127,7 @@ def test_output_saturates() -> None:
 @pytest.mark.parametrize("changed", [{}, {"y_zero_point": 20000, "x_zero_point": 40000}, {"y_scale": 0.3 / 65535}])
 def test_the_documented_value_is_within(arithmetic: str, state: str, changed: dict[str, Any]) -> None:
     made = quark_node(**changed)
-    Y = evaluate_extended(node_of(made), state).astype(np.float32)
+    Y = computation_of(node_of(made), state).evaluate().astype(np.float32)
     assert worst(made, Y, arithmetic, state) <= 1
 
 
@@ -135,7 +135,7 @@ def test_float32_implementations_are_within() -> None:
     for seed in range(5):
         made = quark_node(seed)
         node = node_of(made)
-        t = {n: v.value.astype(np.float32) for n, v in node.tensors.items()}
+        t = {n: v.value.astype(np.float32) for n, v in computation_of(node).operands.items()}
         assert node.y is not None
         for state in STATES:
             Y = np.zeros((node.T, 2, node.N, node.H), np.float32)
@@ -177,7 +177,7 @@ def test_the_shipped_kernel_is_outside_where_it_does_not(changed: dict[str, Any]
 def test_radius_is_about_one_unit() -> None:
     made = quark_node()
     node = node_of(made)
-    Y = evaluate_extended(node).astype(np.float32)
+    Y = computation_of(node).evaluate().astype(np.float32)
     unit = made.attributes["y_scale"]
     for arithmetic, most in (("fixed-point", 1.2), ("float32", 1.2), ("bfloat16", 5000)):
         radius = must_be(node, Y, arithmetic).radius / unit
@@ -189,7 +189,7 @@ def test_states_as_computed_are_told_from_quantized_ones() -> None:
     outside = 0
     for seed in range(6):
         made = quark_node(seed, y_scale=2 / 300, y_zero_point=32768)  # coarse levels show the difference
-        Y = evaluate_extended(node_of(made), "as-computed").astype(np.float32)
+        Y = computation_of(node_of(made), "as-computed").evaluate().astype(np.float32)
         assert worst(made, Y, state="as-computed") <= 1
         outside += worst(made, Y, state="quantized") > 1
     assert outside == 6
