@@ -59,6 +59,7 @@ def _fill_lengths(spec: Any, draft: TensorDraft) -> None:
 
 _FULL = {"lengths": "full"}
 _GIVEN = of_values("sequence_lens", "lengths", "full", "short", "ragged", "empty")
+_SEVERAL = Condition("rows of several lengths", lambda spec: spec.lengths in ("ragged", "empty") and spec.N > 1)
 _SHORTER = Condition("a row shorter than the sequence", lambda spec: spec.lengths != "absent" and has_short_row(spec))
 
 # absent, full, short (equal, below T), ragged (unsorted), empty (ragged, one row of 0)
@@ -71,8 +72,8 @@ LENGTHS = Axis(
     rules=(
         Rule("lengths", "full", ("T",), lambda row: row["T"] < 2, ("ragged", "short")),
         Rule("lengths", "full", ("T", "N"), without_numbers, ("empty",)),
-        # A single ragged row has all T steps.
-        Rule("lengths", "short", ("N",), lambda row: row["N"] < 2, ("ragged",), kind="same"),
+        # A single ragged row has all T steps, as with full: a short one has fewer, so it shows more.
+        Rule("lengths", "short", ("N",), lambda row: row["N"] < 2, ("ragged",)),
     ),
     forbidden=(
         Violation(
@@ -116,7 +117,7 @@ LENGTHS = Axis(
     conditions={
         "full": (_GIVEN,),
         "short": (_SHORTER, _GIVEN),
-        "ragged": (of_values("rows of several lengths", "lengths", "ragged", "empty"), _SHORTER, _GIVEN),
+        "ragged": (_SEVERAL, _SHORTER, _GIVEN),
         "empty": (of_values("a row of length 0", "lengths", "empty"), _SHORTER, _GIVEN),
     },
     absences={"absent": of_values("no sequence_lens", "lengths", "absent")},

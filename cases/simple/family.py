@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
-from types import MappingProxyType
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,14 @@ class SimpleFamily(Family):
     carried: Mapping[str, str] = {}
     sequence: str = ""
     forbidden: Sequence[Violation] = ()
-    larger: Mapping[str, int] = MappingProxyType({})
+
+    def other_sizes(self, spec: Any, number: int) -> dict[str, int]:
+        """Return sizes of the axes."""
+        random = Random(f"{spec.op}/{number}")
+        listed = {name: values for name, values in self.axes.items() if name in spec.sizes and getattr(spec, name)}
+        sizes = {name: random.choice([value for value in values if value]) for name, values in listed.items()}
+        settled = self.settled(replace(spec, **sizes))
+        return {name: getattr(settled, name) for name in sizes}
 
     def legal(self, spec: Any) -> Any:
         """Return the legal case nearest to a spec; operators override this for their own constraints."""

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
 from random import Random
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from msgspec import Struct
@@ -27,6 +26,11 @@ if TYPE_CHECKING:
     from .drawing import Bounds
 
 SIZES = ("T", "N", "I", "H")
+
+
+_LARGER = {"T": 3, "N": 2, "I": 3, "H": 5}
+_MORE = {"T": (0, 1, 4, 2, 0), "N": (0, 1, 3, 6, 2), "I": (0, 2, 0, 1, 5), "H": (0, 4, 1, 12, 3)}
+"""Sizes at which a fault is tried at least, and the steps by which they grow."""
 
 
 class Level(Struct, frozen=True):
@@ -55,13 +59,10 @@ class Family(ABC):
         Their names.
     spec
         The class of their specs, a dataclass whose fields msgspec can convert to.
-    larger
-        Sizes at which a fault that explains a smaller case is tried, as far as a spec has them.
     """
 
     operators: tuple[str, ...]
     spec: type[Any]
-    larger: Mapping[str, int] = MappingProxyType({"T": 3, "N": 2, "I": 3, "H": 5})
 
     @abstractmethod
     def profile(self, name: str, op: str, version: int) -> Iterable[Spec]:
@@ -144,6 +145,12 @@ class Family(ABC):
         Raise ValueError where nothing is left.
         """
         return NOTHING
+
+    def other_sizes(self, spec: Any, number: int) -> dict[str, int]:
+        """Return the sizes of a case at which a fault that explains another case is tried; another number gives other
+        sizes. A size of 0 is the subject of a case, so it stays."""
+        sizes = {name: getattr(spec, name, 0) for name in SIZES}
+        return {n: max(size, _LARGER[n]) + _MORE[n][number % 5] for n, size in sizes.items() if size > 0}
 
     def richer(self, spec: Any) -> Sequence[Mapping[str, Any]]:
         """Return changes of fields that add one thing at a time to a valid case.

@@ -101,14 +101,13 @@ def _explained(diagnosis: Single) -> Iterator[Text]:
     """Yield the explanation of a case: confirmed by fresh cases, or consistent with this one."""
     for id in diagnosis.faults:
         fault = fault_named(id)
-        summary = fault.summary if fault is not None else ""
+        summary = fault.summary.rstrip(".") if fault is not None else ""
+        summary += f" (with {conditions})" if (conditions := diagnosis.conditions.get(id)) else ""
         lead = "explained by  " if diagnosis.certain else "consistent with  "
         yield Text.assemble((lead, "dim"), (id, "bold"), f": {summary}" if summary else "")
     if diagnosis.predicted:
-        yield Text(
-            f"  This explanation also predicted {diagnosis.predicted} new cases correctly, of other sizes and numbers.",
-            style="dim",
-        )
+        but = ", but other new cases that should show it pass" if diagnosis.contradicted else ""
+        yield Text(f"  This explanation also predicted {diagnosis.predicted} new cases correctly{but}.", style="dim")
     elif diagnosis.faults and not diagnosis.certain:
         yield Text("  Nothing but this case speaks for it: it was not confirmed on new cases.", style="dim")
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 from ...cases.specs.family import SIZES
 from ...reference import Fault, fault_named, versions_of
@@ -23,6 +23,7 @@ from ..results.evidence import Kept
 from ..results.records import Finding
 from ..results.result import Result
 from ..workers.process import TargetProcess
+from .conditions import would_show
 from .confirm import FreshCases, confirm
 from .error_pattern import error_pattern
 from .experiments import Budget, Shrunk, alike, shrink
@@ -30,7 +31,7 @@ from .explainer import failing_case_of_tried, failing_cases_of
 from .failing_case import DIAGNOSED, FailingCase, ReportInternalError, reraise
 from .findings import alone
 from .match import Matcher, ObservedCases
-from .needs import meeting
+from .needs import Need, axis_of, meeting, sizes_of
 from .target_evidence import TargetEvidence
 
 __all__ = ["Cause", "DiagnosisContext", "causes_of", "experiments_of", "is_open"]
@@ -49,6 +50,9 @@ _CAUSES = 8
 
 _ASKED, _MISSED = 12, 0.02
 """Repetitions of a case that did not fail again, and the accepted probability of missing an intermittent failure."""
+
+_OTHER_SIZES = 3
+"""Maximum number of other sizes that are tried for a size on which a confirmed fault may depend."""
 
 _EFFORT = 3000
 """Maximum number of hypotheses that are tried on a smallest case."""
@@ -239,8 +243,36 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     # A feature is no condition if the failure also shows without it.
     shown = {fields[one.probe.id] for one in failing if _explains(fault, matcher.known, context, one)}
     shrunk = replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in shown))
+    needed = {need.field for need in shrunk.needs}
+    sizes = (need for need in _sizes_needed(fault, fresh, context, budget) if need.field not in needed)
+    shrunk = replace(shrunk, needs=(*shrunk.needs, *sizes))
     what = fault.summary.rstrip(".")
     return replace(cause, shrunk=shrunk, what=what, fault=fault.id, predicted=confirmation.cases)
+
+
+def _sizes_needed(fault: Fault, fresh: FreshCases, context: DiagnosisContext, budget: Budget) -> Iterator[Need]:
+    """Yield the sizes on which a confirmed fault depends, though the fault itself would show in others: a kernel may
+    have it in sequences of one step only, and the smallest case has that size anyway."""
+    passing = [probe for probe in fresh.passing if would_show(fault, probe)]
+    spec: Any = fresh.probe.spec
+    for name in sizes_of(spec) if passing else ():
+        size = getattr(spec, name)
+        seen = dict.fromkeys(getattr(probe.spec, name) for probe in passing)
+        others = list(itertools.islice((other for other in seen if other != size), _OTHER_SIZES))
+        nearest = min(others, key=lambda other: abs(other - size), default=size)
+        controls: list[SpecProbe] = []
+        # The size next to one that passes may be the least that fails.
+        for other in dict.fromkeys((*others, size + 1, nearest + (1 if nearest < size else -1))):
+            with contextlib.suppress(ValueError, KeyError, IndexError):  # an IllegalNode too
+                controls.append(fresh.probe.like(replace(spec, **{name: other})))
+        passed, failed = set[int](), set[int]()
+        for one in context.run(controls, budget):
+            right = one.judgement.verdict is Verdict.PASS and would_show(fault, one.probe)
+            (passed if right else failed).add(getattr(cast(SpecProbe, one.probe).spec, name))
+        if passed and passed >= {*others}:
+            failed |= {getattr(cast(SpecProbe, one.probe).spec, name) for one in fresh.failing}
+            sizes = tuple(sorted(passed)), tuple(sorted(failed - passed))
+            yield Need(name, size, sizes[0], Verdict.PASS, *sizes, axis=axis_of(spec, name))
 
 
 def _explains(

@@ -27,6 +27,7 @@ from .conditions import would_show
 from .explainer import failing_case_of_tried
 from .failing_case import FailingCase
 from .match import Matcher, ObservedCase
+from .needs import sizes_of
 
 __all__ = ["ENOUGH", "Confirmation", "FreshCases", "confirm", "fresh_specs"]
 
@@ -101,7 +102,8 @@ class FreshCases:
         """Failing results, grouped by whether sizes are larger, and whether a fixed size is."""
         kinds: dict[tuple[bool, bool], list[CaseRun]] = {}
         for answer in self.failing:
-            larger = {name for name in _MORE if _size(answer.probe, name) != _size(self.probe, name)}
+            names = sizes_of(self.probe.spec)
+            larger = {name for name in names if _size(answer.probe, name) != _size(self.probe, name)}
             kinds.setdefault((bool(larger), bool(larger & {*self.fixed})), []).append(answer)
         return list(kinds.values())
 
@@ -113,7 +115,7 @@ def _size(probe: Probe, name: str) -> int:
 def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[Any]:
     """Return cases of the same kind with other numbers; an empty list if the spec has no seed.
 
-    Every second case is larger, each in other sizes: a fault may hold for two rows and not for three.
+    Every second case has other sizes, mostly larger ones: a fault may hold for two rows and not for three.
 
     fixed
         Sizes that are larger in every fourth case only. The failure may depend on exactly this size.
@@ -124,22 +126,17 @@ def fresh_specs(spec: Any, fixed: Collection[str] = (), after: int = 0) -> list[
     if "seed" not in names:
         return []
     fresh = []
-    larger = family_of(spec.op).larger
+    family = family_of(spec.op)
     for seed in range(after + 1, after + FRESH + 1):
         changed = {name: getattr(spec, name) + seed for name in _SEEDS if name in names}
         if seed % 2:
-            # A size of 0 is the subject of a case, so it stays.
-            free = {name: least for name, least in larger.items() if name not in fixed or seed % 4 == 3}
-            sizes = {name: max(n, least) for name, least in free.items() if (n := getattr(spec, name, 0)) > 0}
-            changed |= {name: size + _MORE[name][seed // 2 % 5] for name, size in sizes.items()}
+            sizes = family.other_sizes(spec, seed // 2)
+            changed |= {name: size for name, size in sizes.items() if name not in fixed or seed % 4 == 3}
         fresh.append(replace(spec, **changed))
     return fresh
 
 
 _SEEDS: tuple[str, ...] = ("seed", "weights_seed")
-
-_MORE = {"T": (0, 1, 4, 2, 0), "N": (0, 1, 3, 6, 2), "I": (0, 2, 0, 1, 5), "H": (0, 4, 1, 12, 3)}
-"""Steps by which the sizes of larger fresh cases grow, one after the other."""
 
 
 def _richer_specs(spec: Any) -> Iterator[Any]:

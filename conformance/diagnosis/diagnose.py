@@ -8,8 +8,8 @@ that all of its cases meet, and whether passing cases meet them too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from msgspec import structs
 
@@ -161,19 +161,25 @@ class Single:
     faults
         Ids of the faults that explain it together.
     predicted
-        Number of fresh cases, of other sizes and numbers, that each fault predicted.
+        Number of fresh cases that each fault predicted.
     accepts
         Whether the fault is the acceptance of a forbidden model, for which one case is proof.
+    conditions
+        Conditions under which the faults show, in words, by id.
+    contradicted
+        Whether fresh cases meet these conditions and pass, though they should show a fault.
     """
 
     faults: tuple[str, ...] = ()
     predicted: int = 0
     accepts: bool = False
+    conditions: Mapping[str, str] = field(default_factory=dict)
+    contradicted: bool = False
 
     @property
     def certain(self) -> bool:
         """Whether the explanation is confirmed; otherwise it rests on one case."""
-        return self.accepts or self.predicted > 0
+        return self.accepts or (self.predicted > 0 and not self.contradicted)
 
 
 def diagnosed(
@@ -198,4 +204,7 @@ def diagnosed(
     findings, better = with_causes(findings_of(results, probes), context, experiments_of(results))
     confirmed = {f["fault"]: f["foretold"] for f in findings if f["fault"]}
     faults = next((r.diagnosis for r in better), results[0].diagnosis) or tuple(confirmed)
-    return Single(faults, min((confirmed.get(id, 0) for id in faults), default=0))
+    predicted = min((confirmed.get(id, 0) for id in faults), default=0)
+    conditions = {f["fault"]: f["conditions"] for f in findings if f["fault"] and f["conditions"]}
+    contradicted = any(f["passing"] for f in findings if f["fault"] in faults)
+    return Single(faults, predicted, conditions=conditions, contradicted=contradicted)

@@ -22,7 +22,7 @@ from ..probes.probe import SpecProbe
 from ..probes.stream import CaseRun, tried
 from ..workers.process import TargetProcess
 from .conditions import message_kind
-from .needs import Need, axis_of
+from .needs import Need, axis_of, sizes_of
 
 __all__ = ["Budget", "Shrunk", "alike", "shrink"]
 
@@ -322,7 +322,7 @@ class _Search:
 def _larger(own: SpecProbe, need: Need) -> list[Simpler]:
     """Return cases in which one size is larger. Smaller sizes show that this size is necessary, larger ones whether it
     is a threshold."""
-    if need.field not in SIZES or not need.value:
+    if need.field not in sizes_of(own.spec) or not need.value:
         return []
     size = need.value
     larger: list[Simpler] = []
@@ -333,10 +333,8 @@ def _larger(own: SpecProbe, need: Need) -> list[Simpler]:
 
 
 def _runs_before(own: SpecProbe, needs: Iterable[Need]) -> list[Simpler]:
-    """Return the case without a previous run, in the sizes of that run, if neither that run nor a size can be
-    removed."""
-    fields = {need.field for need in needs}
-    if "reruns" not in fields or not fields & {*SIZES}:
+    """Return the case without a previous run, in the sizes of that run, if that run cannot be removed."""
+    if "reruns" not in {need.field for need in needs}:
         return []
     trial = own.prepare().trials[0].first
     first = trial.feeds[0].inputs[trial.node.operator.sequence].shape
@@ -432,7 +430,7 @@ def _needs(spec: Any, results: Sequence[tuple[Simpler, CaseRun]], left: Containe
             features = _features(spec, change.spec, axis)
             if before:
                 features = tuple(feature for feature in before.features if feature in features)
-            if name in SIZES and one.judgement.verdict is Verdict.PASS:
+            if name in sizes_of(spec) and one.judgement.verdict is Verdict.PASS:
                 passed = (*passed, other)
             verdict = one.judgement.verdict
             needs[name] = Need(name, getattr(spec, name), instead, verdict, passed, features=features, axis=axis)

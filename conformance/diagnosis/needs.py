@@ -7,7 +7,7 @@ simplest first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -16,8 +16,9 @@ from ...cases.axes.axis import Axis, Condition, of_values
 from ...cases.specs.family import SIZES
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe, SpecProbe
+from ..text import listed
 
-__all__ = ["UNSAID", "Need", "Stated", "axis_of", "conditions_of", "stated"]
+__all__ = ["UNSAID", "Need", "Stated", "axis_of", "conditions_of", "sizes_of", "stated"]
 
 UNSAID = frozenset({"seed", "weights_seed"})
 """Fields that are not reported: that a failure depends on the random numbers does not say when it occurs."""
@@ -56,6 +57,10 @@ class Need:
         """Name of the field, for a reader."""
         return (self.axis is not None and self.axis.called) or self.field
 
+    @property
+    def of_size(self) -> bool:
+        return self.field in SIZES or bool(self.passed)
+
 
 @dataclass(frozen=True)
 class Stated:
@@ -77,6 +82,12 @@ _FEW = 3
 """Maximum number of cases, the smallest one included, that do not suffice for a narrower condition."""
 
 
+def sizes_of(spec: Any) -> tuple[str, ...]:
+    """Return the fields of a spec that are sizes."""
+    names = {field.name for field in fields(spec)}
+    return tuple(name for name in getattr(spec, "sizes", SIZES) if name in names)
+
+
 def axis_of(spec: Any, name: str) -> Axis | None:
     """Return the axis of a field; None if the operator's cases are described without axes."""
     axes = getattr(spec, "axes", ())
@@ -93,23 +104,51 @@ def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] 
     conditions: tuple[Condition, ...] = () if need.axis is None else need.axis.conditions_for(value, need.instead)
     if conditions:
         return conditions
-    if name in SIZES:
+    if need.of_size:
         return tuple(_of_size(need, {*need.passed, *passed}, {value, *need.failed, *failed}))
     if need.features:
         return tuple(_featured(feature, words) for feature, words in reversed(need.features))
+    if words := _phrase(name, value):
+        return (of_values(words, name, value),)
     if all(other in _ABSENT for other in need.instead) and value not in _ABSENT:
         # Only removal was tried, so other values may fail too.
         return (Condition(need.called, lambda spec: getattr(spec, name, None) not in _ABSENT),)
     return (of_values(f"{need.called} {value}", name, value),)
 
 
+_PHRASES = {
+    ("session", "chain"): "runs of one position after the first run, each from the state before",
+    ("session", "cut"): "a sequence that two runs share",
+    ("session", "other-lengths"): "later runs of other lengths",
+    ("session", "other-weights"): "a later run with other weights",
+    ("weights", "initializer"): "constant weights",
+    ("dimensions", "symbolic"): "symbolic dimensions",
+    ("dimensions", "all-symbolic"): "symbolic dimensions only",
+}
+"""Words for values of fields that described operators share."""
+
+_SIZE_WORDS = {"k": "kernel width"}
+"""Words for sizes whose field is a letter."""
+
+
+def _phrase(name: str, value: Any) -> str:
+    """Return the words for a value of a field that described operators share; empty for another field."""
+    if name == "absent" and value:
+        return f"no {listed(value)}"
+    return _PHRASES.get((name, value), "") if isinstance(value, str) else ""
+
+
 def _featured(feature: str, words: str) -> Condition:
     return Condition(words, lambda spec: feature in features_of(spec))
 
 
-def _counted(need: Need, size: int) -> str:
+def _counted(need: Need, size: int, most: int = 0) -> str:
+    """Return the words for a size, or for sizes up to another one."""
+    sizes = f"{size} to {most}" if most else str(size)
     unit, *more = need.called.split()
-    return " ".join((f"{size} {unit}" if size == 1 else f"{size} {unit}s", *more))
+    if need.axis is None:
+        return f"{_SIZE_WORDS.get(need.field, need.field.replace('_', ' '))} {sizes}"
+    return " ".join((f"{sizes} {unit}" if sizes == "1" else f"{sizes} {unit}s", *more))
 
 
 def _of_size(need: Need, passed: set[int], failed: set[int]) -> Iterator[Condition]:
@@ -129,15 +168,14 @@ def _of_size(need: Need, passed: set[int], failed: set[int]) -> Iterator[Conditi
     if not between and above is None:
         yield Condition(f"{counted(least)} or more{unknown}", lambda spec: size_of(spec) >= least)
         return
-    apart = all(size % least for size in passed) and not any(size % least for size in failed)
-    if least > 1 and len(failed) > 1 and apart:
+    if least > 1 and len(failed) > 1 and all(n % least for n in passed) and not any(n % least for n in failed):
         multiple = f"a multiple of {counted(least)}"
         yield Condition(multiple, lambda spec: size_of(spec) > 0 and size_of(spec) % least == 0)
     if not between and least == most:
         yield Condition(f"exactly {counted(least)}{unknown}", lambda spec: size_of(spec) == least)
-    elif not between:
-        yield Condition(f"{least} to {counted(most)}{unknown}", lambda spec: least <= size_of(spec) <= most)
-    yield Condition(f"{counted(least)} or more{unknown}", lambda spec: size_of(spec) >= least)
+    elif failed >= {*range(least, most + 1)}:
+        yield Condition(f"{_counted(need, least, most)}{unknown}", lambda spec: least <= size_of(spec) <= most)
+    yield Condition(f"{counted(least)} or more{unknown}" if least else "", lambda spec: size_of(spec) >= least)
 
 
 def _spec_of(probe: Probe) -> Any | None:
@@ -184,9 +222,10 @@ def stated(
         return [p for p in passing if all(_true_of(c, name, p) for name, c in picked.items()) and shows(p)]
 
     met = left(chosen)
+    sizes = {need.field for need in needs if need.of_size}
     for name, true in choices:
         # Few cases may share the value by chance; sizes rest on tries of other sizes.
-        supported = len(members) > _FEW or name in SIZES
+        supported = len(members) > _FEW or name in sizes
         for narrower in true[1:] if met and supported else ():
             fewer = left({**chosen, name: narrower})
             if len(fewer) < len(met):
@@ -209,7 +248,7 @@ def _sizes(
     shows: Callable[[Probe], bool],
 ) -> tuple[set[int], set[int]]:
     """Return the passing and the failing sizes of cases that meet all other needs."""
-    if need.field not in SIZES:
+    if not need.of_size:
         return set(), set()
     size = partial(_size, need.field)
     others = [other for other in needs if other is not need]

@@ -19,6 +19,12 @@ from .needs import Stated, meeting, stated
 
 __all__ = ["beside_others", "by_fault", "divided", "stated_finding"]
 
+_FIRST_RUN = re.compile(r"\(run 1 of \d+\b")
+"""Pattern for messages whose first wrong element is in the first of several runs."""
+
+_OF_RUNS = frozenset({"reruns", "session"})
+"""Fields that add runs to a session."""
+
 
 def by_fault(causes: Sequence[Cause], findings: Sequence[Finding]) -> tuple[dict[str, Cause], list[Cause]]:
     """Return the best cause of each finding with a fault, by fault, and the remaining causes."""
@@ -87,7 +93,7 @@ def stated_finding(finding: Finding, cause: Cause, context: DiagnosisContext) ->
     if not cause.said:
         return cast(Finding, {**finding, "title": titled(finding, finding["conditions"], tried=False)})
     state = _stated(finding, cause, context)
-    conditions = " and ".join(c.words for c in state.conditions if not _mentions(finding["what"], c.words))
+    conditions = " and ".join(c.words for c in state.conditions if c.words and not _mentions(finding["what"], c.words))
     with_conditions = {
         **finding,
         "title": titled(finding, conditions, tried=True, passing=state.passing),
@@ -123,7 +129,10 @@ def _stated(finding: Finding, cause: Cause, context: DiagnosisContext) -> Stated
     passing: list[Probe] = [context.probes[r.case] for r in passing_of(context.results, context.probes) if r.op in ops]
     fault = fault_named(finding["fault"]) if finding["fault"] else None
     shows = partial(would_show, fault) if fault is not None else (lambda probe: True)
-    return stated(cause.shrunk.needs, members, [*passing, *cause.passing], shows, cause.shrunk.absent)
+    # An earlier run is no condition of an error that begins in the first one.
+    first = _FIRST_RUN.search(cause.shrunk.one.judgement.message)
+    needs = [need for need in cause.shrunk.needs if not (first and need.field in _OF_RUNS)]
+    return stated(needs, members, [*passing, *cause.passing], shows, cause.shrunk.absent)
 
 
 def _mentions(sentence: str, words: str) -> bool:

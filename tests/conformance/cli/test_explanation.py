@@ -368,6 +368,14 @@ def test_one_case_alone_proves_no_cause(predicted: int, lead: str) -> None:
     assert any(line.startswith(lead) for line in parts)
 
 
+def test_an_explanation_has_its_conditions_and_says_what_speaks_against_it() -> None:
+    probe, fault = SpecProbe(build_case(PLAIN).spec), "clip.ignored"
+    single = Single((fault,), 5, conditions={fault: "exactly 1 step"}, contradicted=True)
+    text = "\n".join(str(part) for part in explanation_of(probe, diagnosis=single))
+    assert "consistent with  clip.ignored: Ignores clip (with exactly 1 step)\n" in text
+    assert "predicted 5 new cases correctly, but other new cases that should show it pass." in text
+
+
 def test_a_quantized_node_is_explained_in_levels() -> None:
     spec = replace(PLAIN, quantization="u8", outputs=("Y", "Y_h"))
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.cases import CaseSpec, build_case, family_of, profile
+from onnxspec.cases.operators.causal_conv_with_state import CausalConvSpec
 from onnxspec.conformance.diagnosis.confirm import Confirmation, FreshCases, confirm, fresh_specs
 from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.diagnosis.findings import titled
@@ -61,6 +62,14 @@ def test_fresh_cases_are_legal_and_have_other_numbers() -> None:
     for spec in fresh:
         build_case(spec)
         assert (spec.direction, spec.initial) == (SPEC.direction, SPEC.initial)
+
+
+def test_fresh_cases_of_a_described_operator_have_other_sizes() -> None:
+    """A fault may show only in sequences of one position, or with few kernel elements."""
+    fresh = fresh_specs(CausalConvSpec())
+    assert all(family_of(spec.op).goes_together(spec) for spec in fresh)
+    for name in ("length", "k", "channels"):
+        assert len({getattr(spec, name) for spec in fresh}) > 2
 
 
 def test_a_fault_of_the_table_is_named() -> None:

@@ -211,6 +211,32 @@ def test_where_a_fault_shows_is_a_condition() -> None:
     assert false_sentences(findings, results, probes, _truth("lengths.ignored")) == []
 
 
+def test_a_size_that_the_smallest_case_has_anyway_is_a_condition() -> None:
+    """A fault of one step shows in no longer sequence."""
+    target = _where(lambda node, feeds: feeds["X"].shape[0] == 1, "gru.update-gate.inverted")
+    specs = [s for s in _small("GRU") if s.layout == 0]
+    specs = [replace(s, T=T, seed=s.seed + T) for s in specs for T in (1, 2, 3) if s.T > 1 and s.reruns == "none"]
+    findings, results, probes = findings_on(target, specs)
+    (finding,) = findings
+    assert (finding["fault"], finding["conditions"], finding["passing"]) == (
+        "gru.update-gate.inverted",
+        "exactly 1 step",
+        0,
+    )
+    assert finding["title"].startswith("Weighs the new state by z")
+    assert false_sentences(findings, results, probes, _truth("gru.update-gate.inverted")) == []
+
+
+def test_an_earlier_run_that_fails_by_itself_is_no_condition() -> None:
+    fields = {"activations": ("ScaledTanh", "Tanh", "Tanh"), "input_forget": 1, "reruns": "sizes"}
+    specs = [CaseSpec("LSTM", 14, T=1, N=1, I=1, H=1, seed=seed, **fields) for seed in (1, 2)]
+    (finding,) = findings_on(of_faults(["lstm.input-forget.by-negation"]), specs)[0]
+    assert finding["fault"] == "lstm.input-forget.by-negation"
+    assert finding["foretold"] >= 5
+    assert "run" not in finding["conditions"]
+    assert "(run " not in finding["message"]
+
+
 def test_a_wrong_case_that_is_right_by_a_wider_class_alone_is_made_smaller() -> None:
     """The numbers of the smallest failing case are small, and their errors are less than bfloat16's roundings."""
     target = _where(lambda node, feeds: feeds["X"].shape[-1] > 4, "sizes.input-tail-of-4")
