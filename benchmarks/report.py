@@ -1,15 +1,9 @@
-"""Cost of a report on 20,000 results. Goals: at most 5 s of a processor, page at most 6 MB.
-
-python benchmarks/report.py [number of results]
-"""
+"""Made-up runs with many results, and the cost of a report on them."""
 
 from __future__ import annotations
 
 import json
 import random
-import statistics
-import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -18,7 +12,6 @@ from onnxspec.cases import clauses_exercised, group_of, operator_versions, profi
 from onnxspec.reports.page import write_report
 from onnxspec.reports.run import NO_RUN
 
-ROUNDS = 5
 VERDICTS = ("pass",) * 80 + ("unsupported",) * 12 + ("wrong",) * 6 + ("inaccurate", "inconclusive")
 
 
@@ -97,17 +90,3 @@ def reported(run: Path, out: Path) -> tuple[float, int]:
     start = time.process_time()
     page = write_report([run], out)
     return time.process_time() - start, page.stat().st_size
-
-
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    with tempfile.TemporaryDirectory() as folder:
-        run = made_run(Path(folder))
-        dumped(results(count), run / "results.jsonl")
-        reports = [reported(run, Path(folder) / "report") for _ in range(ROUNDS)]
-    seconds, size = statistics.median(taken for taken, _ in reports), reports[0][1] / 1e6
-    print(f"{count:,} results: {seconds:.2f} s (goal 5), page {size:.1f} MB (goal 6)")
-
-
-if __name__ == "__main__":
-    main()
