@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from .measured import MeasuredTarget, measured_outcomes
 from .padding import padding_is_read
 from .problem import Checked, Level, Problem, Unchecked
 from .quantization import quantization
-from .rule import SIZES_CLAIMED, Rule, rule_broken, rules, rules_open
+from .rule import rule_broken, rules, rules_open
 from .sample_node import sample_node
 from .subject import (
     Broken,
@@ -138,15 +138,16 @@ def check_node(
     subject = subject_of(located, version)
     if unjudged := version.unjudged(subject.chosen):
         return CheckedNode(version.name, unchecked=(Unchecked("", file, located.path, version.name, unjudged),))
-    found = [(rule_broken(operator, outcome.topic), outcome) for outcome in outcomes(subject, operator)]
-    found += _by_topic(quantization(subject))
-    if any(isinstance(o, Broken) and o.certain and rule.level is Level.ERROR for rule, o in found):
+    found = [*outcomes(subject, operator), *quantization(subject)]
+    errors = (o for o in found if isinstance(o, Broken) and o.certain)
+    if any(rule_broken(operator, o.topic).level is Level.ERROR for o in errors):
         located.scope.distrust(located.number)
     else:
         found += _of_legal(subject, operator, measured)
     place = file, located.path, version.name
-    problems = dict.fromkeys(_problem(rule, o, place) for rule, o in found if isinstance(o, Broken))
-    unchecked = dict.fromkeys(Unchecked(rule.id, *place, o.what) for rule, o in found if isinstance(o, Missing))
+    problems = dict.fromkeys(_problem(operator, o, place) for o in found if isinstance(o, Broken))
+    missing = ((rule_broken(operator, o.topic).id, o.what) for o in found if isinstance(o, Missing))
+    unchecked = dict.fromkeys(Unchecked(id, *place, what) for id, what in missing)
     return CheckedNode(version.name, tuple(problems), tuple(unchecked), subject)
 
 
@@ -161,25 +162,18 @@ def _version_meant(located: Located, operator: Operator) -> OperatorVersion | st
     return version_in(operator, opset) or f"which version the node means: opset {opset} has no {name}"
 
 
-def _by_topic(outcomes: Iterable[Outcome]) -> Iterator[tuple[Rule, Outcome]]:
-    """Yield outcomes with their rules, which belong to no clause."""
-    return ((rules()[f"model.{outcome.topic}"], outcome) for outcome in outcomes)
-
-
-def _problem(rule: Rule, broken: Broken, place: tuple[str, str, str]) -> Problem:
-    message = broken.message
+def _problem(operator: Operator, broken: Broken, place: tuple[str, str, str]) -> Problem:
+    rule, message = rule_broken(operator, broken.topic), broken.message
     if not broken.certain:
-        rule, message = rules()[f"model.{SIZES_CLAIMED}"], f"by what the file declares, {message}"
+        rule, message = rules()["model.sizes-claimed"], f"by what the file declares, {message}"
     text = "" if rule.clause is None else rule.clause.text
     advice = f"{rule.advice} Known runtimes: {rule.runtimes}" if rule.runtimes else rule.advice
     return Problem(rule.id, rule.level, *place, message, text, broken.advice or advice)
 
 
-def _of_legal(
-    subject: NodeSubject, operator: Operator, measured: Sequence[MeasuredTarget]
-) -> Iterator[tuple[Rule, Outcome]]:
+def _of_legal(subject: NodeSubject, operator: Operator, measured: Sequence[MeasuredTarget]) -> Iterator[Outcome]:
     """Yield fixed sizes of a legal node, its open questions, and failures of targets in similar cases."""
-    yield from _by_topic(fixed_sizes(subject))
+    yield from fixed_sizes(subject)
     sample = sample_node(subject, operator)
     features = sample.features - subject.unread if sample is not None else frozenset()
     if not padding_is_read(subject):
@@ -188,6 +182,6 @@ def _of_legal(
         features |= {"old-domain"}
     for rule in rules_open(operator, subject.operator.since_version, features):
         text = f"the specification does not settle this, and the model relies on it: {rule.text}"
-        yield rule, Broken(rule.id, text)
+        yield Broken(rule.id, text)
     if measured and sample is not None and sample.element:
-        yield from _by_topic(measured_outcomes(measured, sample))
+        yield from measured_outcomes(measured, sample)

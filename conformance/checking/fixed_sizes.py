@@ -11,10 +11,9 @@ from ..models.content import NotConstant
 from ..models.scope import Scope, domain_of, shown_name
 from ..models.tensor_type import Dimension, type_from
 from ..text import listed
-from .general import layout_of, shapes_of
-from .rule import BATCH_FIXED, BATCH_IN_TIME, SHAPE_FIXED, SIZES_CLAIMED, TIME_FROZEN
-from .sizes import fits, in_words, sequence_axes, sizes_known, swapped_states, value_of
-from .subject import Broken, Input, NodeSubject, operator_judged, version_of
+from .general import shapes_of
+from .sizes import fits, in_words, sizes_known, swapped_states, value_of
+from .subject import Broken, Input, NodeSubject, operator_judged, subject_at
 
 _MOST_NODES = 1000
 """Limit of the nodes that one search through the graph visits."""
@@ -42,7 +41,7 @@ def is_batch_name(extent: object) -> bool:
     return is_named(extent) and "batch" in str(extent).lower()
 
 
-def reshaped_before(X: Input, extents: Set[int]) -> Iterator[Reshaped]:
+def reshaped_before(X: Input, extents: Set[Dimension]) -> Iterator[Reshaped]:
     """Yield the nodes in front of X, up to other recurrent nodes, that fix or merge open sizes.
 
     extents
@@ -132,14 +131,8 @@ def _by_reshape(into: tuple[Dimension, ...], out: tuple[Dimension, ...]) -> tupl
 
 def _batches(scope: Scope) -> frozenset[str]:
     """Return the open sizes that are batches: by their name, or because a recurrent node uses them as one."""
-    symbols = set()
-    for node in scope.nodes:
-        version = version_of(scope, node)
-        if version is not None and node.input:
-            axes = sequence_axes(version.tensors, next((a.i for a in node.attribute if a.name == "layout"), 0))
-            shape = scope.type_of(node.input[0]).shape
-            if axes is not None and shape is not None and len(shape) == 3:
-                symbols.add(shape[axes[1]])
+    subjects = filter(None, (subject_at(scope, number) for number in range(len(scope.nodes))))
+    symbols = {subject.sequence[1] for subject in subjects}
     declared = {d.dim_param for value in scope.declared.values() for d in value.type.tensor_type.shape.dim}
     return frozenset(str(s) for s in symbols if is_named(s)) | {s for s in declared if is_batch_name(s)}
 
@@ -151,26 +144,24 @@ _MOVES = ("Slice", "Split", "Gather", "Squeeze", "Unsqueeze", "Transpose", "Resh
 def fixed_sizes(subject: NodeSubject) -> Iterator[Broken]:
     """Yield the sizes around a node that are fixed while the model's inputs leave them open, and outdated ones."""
     yield from _stale_claims(subject)
-    X, layout = subject.inputs.get("X"), layout_of(subject)
-    axes = sequence_axes(subject.operator.tensors, layout)
-    if axes is None or X is None or X.shape is None or len(X.shape) != 3:
+    steps, batch = subject.sequence
+    if steps is None and batch is None:
         return
-    steps, batch = (X.shape[axis] for axis in axes)
     swapped = swapped_states(subject)
     for name, message in swapped.items():
         if is_named(batch):
             advice = f"Swap the first two axes of {name}, and read those of the last states in the same order."
-            yield Broken(BATCH_FIXED, f"{message}. As it is, only a batch of one fits", advice=advice)
+            yield Broken("model.batch-fixed", f"{message}. As it is, only a batch of one fits", advice=advice)
     for name, state in subject.inputs.items():
         if name in swapped or not (name == "sequence_lens" or name.startswith("initial_")) or state.shape is None:
             continue
-        axis = 0 if name == "sequence_lens" else 1 - layout
+        axis = 0 if name == "sequence_lens" else 1 - subject.layout
         extent = state.shape[axis] if axis < len(state.shape) else None
         if is_named(batch) and isinstance(extent, int):
             message = f"{name} is for a batch of {extent}, while the batch size of X is open ({batch})"
-            yield Broken(BATCH_FIXED, message, advice=_advice_on_state(state))
+            yield Broken("model.batch-fixed", message, advice=_advice_on_state(state))
     yield from _lengths(subject, steps)
-    yield from _around(subject, X, batch, steps)
+    yield from _around(subject, batch, steps)
 
 
 def _advice_on_state(given: Input) -> str:
@@ -199,31 +190,33 @@ def _lengths(subject: NodeSubject, steps: Dimension) -> Iterator[Broken]:
         least, most = lengths
         length = str(least) if least == most else f"{least} to {most}"
         message = f"sequence_lens is always {length}, while the seq_length of X is open ({steps})"
-        yield Broken(TIME_FROZEN, message)
+        yield Broken("model.time-frozen", message)
 
 
-def _around(subject: NodeSubject, X: Input, batch: Dimension, steps: Dimension) -> Iterator[Broken]:
+def _around(subject: NodeSubject, batch: Dimension, steps: Dimension) -> Iterator[Broken]:
     """Yield sizes that a Reshape or Expand in front of X or behind the node fixes, and batches that become time."""
-    fixed = {f"{steps} steps": steps, f"a batch of {batch}": batch}
-    fixed = {text: extent for text, extent in fixed.items() if isinstance(extent, int)}
-    for reshaped in reshaped_before(X, {extent for extent in fixed.values() if isinstance(extent, int)}):
+    in_text = {f"{steps} steps": steps, f"a batch of {batch}": batch}
+    sizes = {text: size for text, size in in_text.items() if isinstance(size, int)}
+    for reshaped in reshaped_before(subject.inputs["X"], {*sizes.values()}):
         if reshaped.fixed:
             left_open = f"the model leaves {listed(sorted(reshaped.fixed))} open"
-            yield Broken(SHAPE_FIXED, f"X always has {' and '.join(fixed)}: {_words(reshaped)}, while {left_open}")
+            message = f"X always has {' and '.join(sizes)}: {_words(reshaped)}, while {left_open}"
+            yield Broken("model.shape-fixed", message)
             break
         if reshaped.merged and isinstance(batch, int):
             rows = f"rows of {listed(sorted(reshaped.merged))} become one sequence"
-            yield Broken(BATCH_IN_TIME, f"X always has a batch of {batch}: {_words(reshaped)}, so {rows}")
+            yield Broken("model.batch-in-time", f"X always has a batch of {batch}: {_words(reshaped)}, so {rows}")
             break
     if is_batch_name(steps) and not is_batch_name(batch):
         message = (
             f"the time axis of X is called {steps}: if it is a batch, its rows are computed as steps of one sequence"
         )
-        yield Broken(BATCH_IN_TIME, message)
+        yield Broken("model.batch-in-time", message)
     for formal, reshaped in reshaped_behind(subject):
         if reshaped.fixed & {steps, batch}:
             left_open = f"the model leaves {listed(sorted(reshaped.fixed))} open"
-            yield Broken(SHAPE_FIXED, f"{formal} is used with fixed sizes: {_words(reshaped)}, while {left_open}")
+            message = f"{formal} is used with fixed sizes: {_words(reshaped)}, while {left_open}"
+            yield Broken("model.shape-fixed", message)
 
 
 def _words(reshaped: Reshaped) -> str:
@@ -242,10 +235,10 @@ def _stale_claims(subject: NodeSubject) -> Iterator[Broken]:
         claimed = type_from(claims[output], False).shape if output in claims else None
         if claimed is None or form is None:
             continue
-        layout = layout_of(subject)
+        layout = subject.layout
         printed = (form.shape(layout),) if layout == 1 or len(form.shapes) == 1 else form.shapes
         if not any(fits(claimed, shape, sizes) for shape in printed):
             follows = in_words(tuple(value_of(extent, sizes) for extent in printed[0]))
             has = f"by its inputs it has {follows}, [{', '.join(map(str, printed[0]))}]"
             message = f"the file declares {in_words(claimed)} as the shape of {name}, while {has}"
-            yield Broken(SIZES_CLAIMED, message)
+            yield Broken("model.sizes-claimed", message)

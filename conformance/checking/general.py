@@ -12,10 +12,8 @@ from ...reference import Operator, operator_of
 from ...reference.documents.tensors import Extent, Shape
 from ..models.content import NotConstant
 from ..models.scope import shown_name
-from .sizes import agreement, batch_of, fits, sizes_known, swapped_states
+from .sizes import agreement, fits, sizes_known, swapped_states
 from .subject import Broken, Missing, NodeSubject, Outcome
-
-_LAYOUTS = (0, 1)
 
 
 def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
@@ -27,25 +25,20 @@ def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
     for diagnostic in operator.diagnostics(subject):
         yield Broken(*diagnostic)
     formal = shapes_of(subject)
-    if (subject.chosen(subject.operator.rules.layout) or 0) not in _LAYOUTS:  # the position of the batch is unknown
+    if (subject.chosen(subject.operator.rules.layout) or 0) not in (0, 1):  # the position of the batch is unknown
         formal = {name: shape for name, shape in formal.items() if Extent("batch_size") not in shape}
     for name, message in swapped_states(subject).items():
         # Otherwise its other extents would contradict X, which is right.
         formal = {formal_name: shape for formal_name, shape in formal.items() if formal_name != name}
-        if isinstance(batch_of(subject), int):
+        if isinstance(subject.sequence[1], int):
             yield Broken("shapes", message, subject.inputs[name].type.certain)
     yield from agreement(subject, formal, operator.stated_sizes(subject))
-    yield from _lengths(subject, steps_of(subject))
-
-
-def layout_of(subject: NodeSubject) -> int:
-    """Return the layout of shapes; 0 if it is unknown."""
-    return 1 if subject.chosen(subject.operator.rules.layout) == 1 else 0
+    yield from _lengths(subject)
 
 
 def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
     """Return the printed shapes of inputs in the node's layout, for several the one with the actual rank."""
-    layout, forms = layout_of(subject), subject.operator.tensors
+    layout, forms = subject.layout, subject.operator.tensors
     shapes = {}
     for name in subject.operator.inputs:
         actual = subject.inputs.get(name)
@@ -73,17 +66,6 @@ def _fitting(subject: NodeSubject, name: str, shapes: Mapping[str, Shape], said:
 def operator_of_node(subject: NodeSubject) -> Operator:
     """Return the operator of a node."""
     return operator_of(subject.operator.op_type, subject.operator.domain)
-
-
-def steps_of(subject: NodeSubject) -> int | None:
-    """Return seq_length if the shape of X has it."""
-    X, formal = subject.inputs.get("X"), shapes_of(subject).get("X", ())
-    if X is None or X.shape is None or len(X.shape) != len(formal) or not X.type.certain:
-        return None
-    if (subject.chosen("layout") or 0) not in _LAYOUTS or Extent("seq_length") not in formal:
-        return None
-    extent = X.shape[formal.index(Extent("seq_length"))]
-    return extent if isinstance(extent, int) else None
 
 
 def _attributes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
@@ -157,7 +139,7 @@ def _alternatives(types: tuple[str, ...]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def _lengths(subject: NodeSubject, steps: int | None) -> Iterator[Outcome]:
+def _lengths(subject: NodeSubject) -> Iterator[Outcome]:
     """Yield lengths in sequence_lens that are below 0 or above seq_length.
 
     If the lengths or seq_length are unknown, yield the missing fact.
@@ -171,7 +153,7 @@ def _lengths(subject: NodeSubject, steps: int | None) -> Iterator[Outcome]:
         return
     if bounds is None:
         return
-    least, most = bounds
+    (least, most), steps = bounds, subject.steps
     if least < 0:
         yield Broken("lengths", f"sequence_lens holds {least}, a length below 0")
     if steps is not None and most > steps:

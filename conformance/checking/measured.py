@@ -64,7 +64,7 @@ def measured_outcomes(targets: Sequence[MeasuredTarget], node: SampleNode) -> It
 
 
 def _note(text: str, *helps: str) -> Broken:
-    return Broken(MEASURED, text, advice=" ".join(filter(None, (*helps, rules()[f"model.{MEASURED}"].advice))))
+    return Broken(MEASURED, text, advice=" ".join(filter(None, (*helps, rules()[MEASURED].advice))))
 
 
 def _of_finding(

@@ -8,7 +8,7 @@ from ...cases.directories.graph_reading import axes_of
 from ...cases.directories.reading import NotOneNode
 from ..models.folding import constants_of
 from ..models.scope import Scope, domain_of
-from .subject import NodeSubject, operator_judged, version_of
+from .subject import NodeSubject, operator_judged, subject_at
 
 _ELEMENTWISE = ("Identity", "Cast", "Dropout", "Relu", "LeakyRelu", "Elu", "Tanh", "Sigmoid", "Clip", "Neg")
 """Operators that keep each element of their first input at its position."""
@@ -33,7 +33,7 @@ def padding_is_read(subject: NodeSubject) -> bool:
         return True
     scope, origin = subject.scope, lengths.scope.origin_of(lengths.given)
     printed: _Axes = (_STEPS, _OTHER, _ROWS, _OTHER)
-    pending = [(Y, (_ROWS, _STEPS, _OTHER, _OTHER) if subject.chosen("layout") == 1 else printed)]
+    pending = [(Y, (_ROWS, _STEPS, _OTHER, _OTHER) if subject.layout == 1 else printed)]
     while pending:
         name, axes = pending.pop()
         if name in scope.outputs:
@@ -41,7 +41,7 @@ def padding_is_read(subject: NodeSubject) -> bool:
         for number in scope.consumers.get(name, ()):
             node = scope.nodes[number]
             if operator_judged(node) is not None:
-                if not _skips_padding(scope, node, name, axes, origin):
+                if not _skips_padding(scope, number, name, axes, origin):
                     return True
             elif (moved := _moved(scope, node, name, axes)) is not None:
                 pending.append((node.output[0], moved))
@@ -50,15 +50,15 @@ def padding_is_read(subject: NodeSubject) -> bool:
     return False
 
 
-def _skips_padding(scope: Scope, node: NodeProto, name: str, axes: _Axes, lengths: tuple[Scope, str] | None) -> bool:
+def _skips_padding(scope: Scope, number: int, name: str, axes: _Axes, lengths: tuple[Scope, str] | None) -> bool:
     """Return whether a recurrent node takes a tensor only as its X, in its layout, and has the same lengths."""
-    version = version_of(scope, node)
-    formal = version.inputs if version is not None else ()
-    formal_inputs = [f for f, source in zip(formal, node.input, strict=False) if source == name]
-    own_lengths = dict(zip(formal, node.input, strict=False)).get("sequence_lens", "")
-    layout = next((a.i for a in node.attribute if a.name == "layout"), 0)
-    expected = (_ROWS, _STEPS, _OTHER) if layout == 1 else (_STEPS, _ROWS, _OTHER)
-    return formal_inputs == ["X"] and axes == expected and bool(own_lengths) and scope.origin_of(own_lengths) == lengths
+    subject = subject_at(scope, number)
+    if subject is None or "sequence_lens" not in subject.inputs:
+        return False
+    expected = (_ROWS, _STEPS, _OTHER) if subject.layout == 1 else (_STEPS, _ROWS, _OTHER)
+    takes_as = [formal for formal, source in subject.inputs.items() if source.given == name]
+    same_lengths = scope.origin_of(subject.inputs["sequence_lens"].given) == lengths
+    return takes_as == ["X"] and axes == expected and same_lengths
 
 
 def _moved(scope: Scope, node: NodeProto, name: str, axes: _Axes) -> _Axes | None:

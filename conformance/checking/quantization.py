@@ -132,12 +132,6 @@ def readers(codec: Codec) -> Iterator[Codec]:
             yield _codec(codec.formal, codec.scope, node)
 
 
-SCALE, ZERO_POINT, COUNT = ("scale", "zero-point-type", "scale-count")
-"""Rules of the documents of QuantizeLinear and DequantizeLinear."""
-
-SIGN, SUMMED, BIAS, PAIR, STATE = ("scale-sign", "summed-axis", "bias-scale", "pair", "state-levels")
-"""Rules for parameters that the documents allow, but integer kernels cannot implement, or that are surely a mistake."""
-
 _NEAR = 1e-5
 """A product of two float32 is off by 6e-8 of itself: scales that differ by less than this are equal."""
 
@@ -156,7 +150,7 @@ def quantization(subject: NodeSubject) -> Iterator[Outcome]:
             message = (
                 f"levels of {writer.formal} are written with {writer.parameters}, and read with {reader.parameters}"
             )
-            yield Broken(PAIR, message)
+            yield Broken("model.pair", message)
     dequantizers = {codec.formal: codec for codec in before if not codec.quantizes}
     quantizers = {codec.formal: codec for codec in behind}
     yield from _summed(subject, dequantizers)
@@ -166,17 +160,19 @@ def quantization(subject: NodeSubject) -> Iterator[Outcome]:
 
 def _scale(codec: Codec) -> Iterator[Outcome]:
     if codec.scale is None:
-        yield Missing(SCALE, f"the scale of {codec}: {codec.why}")
+        yield Missing("model.scale", f"the scale of {codec}: {codec.why}")
         return
     scale = codec.scale.ravel()
     if not np.isfinite(scale).all():
-        yield Broken(SCALE, f"the scale of {codec} is {scale[~np.isfinite(scale)][0]}")
+        yield Broken("model.scale", f"the scale of {codec} is {scale[~np.isfinite(scale)][0]}")
     elif codec.quantizes and not scale.all():
-        yield Broken(SCALE, f"the scale of {codec} is 0, by which every number is divided")
+        yield Broken("model.scale", f"the scale of {codec} is 0, by which every number is divided")
     elif not scale.all():
-        yield Broken(SIGN, f"the scale of {codec} is 0: all that it holds is 0")
+        yield Broken("model.scale-sign", f"the scale of {codec} is 0: all that it holds is 0")
     elif (scale < 0).any():
-        yield Broken(SIGN, f"the scale of {codec} is {scale.min()}: integer kernels take scales for positive")
+        yield Broken(
+            "model.scale-sign", f"the scale of {codec} is {scale.min()}: integer kernels take scales for positive"
+        )
 
 
 def _zero_point(codec: Codec) -> Iterator[Outcome]:
@@ -187,7 +183,7 @@ def _zero_point(codec: Codec) -> Iterator[Outcome]:
         return
     if zero_point.element != levels.element:
         message = f"{codec} has a zero point in {zero_point.element} for levels in {levels.element}"
-        yield Broken(ZERO_POINT, message, zero_point.type.certain and levels.type.certain)
+        yield Broken("model.zero-point-type", message, zero_point.type.certain and levels.type.certain)
 
 
 def _count(codec: Codec) -> Iterator[Outcome]:
@@ -196,20 +192,20 @@ def _count(codec: Codec) -> Iterator[Outcome]:
     if scale is None:
         return
     if zero_point is not None and codec.input(2) is not None and zero_point.size != scale.size:
-        yield Broken(COUNT, f"{codec} has {scale.size} scales and {zero_point.size} zero points")
+        yield Broken("model.scale-count", f"{codec} has {scale.size} scales and {zero_point.size} zero points")
     if scale.ndim > 1:
-        yield Broken(COUNT, f"the scale of {codec} has {scale.ndim} dimensions; it may have one at most")
+        yield Broken("model.scale-count", f"the scale of {codec} has {scale.ndim} dimensions; it may have one at most")
     if not codec.per_channel or numbers is None or numbers.shape is None:
         return
     rank = len(numbers.shape)
     if not -rank <= codec.axis < rank:
         message = f"{codec} goes along axis {codec.axis} of a tensor of {rank} dimensions"
-        yield Broken(COUNT, message, numbers.type.certain)
+        yield Broken("model.scale-count", message, numbers.type.certain)
         return
     channels = numbers.shape[codec.axis]
     if isinstance(channels, int) and channels != scale.size:
         message = f"{codec} has {scale.size} scales for {channels} channels along axis {codec.axis % rank}"
-        yield Broken(COUNT, message, numbers.type.certain)
+        yield Broken("model.scale-count", message, numbers.type.certain)
 
 
 def _axis(codec: Codec, form: TensorForm) -> int | None:
@@ -226,7 +222,9 @@ def _summed(subject: NodeSubject, held: Mapping[str, Codec]) -> Iterator[Outcome
         axis = _axis(codec, forms[name]) if name in forms else None
         if axis is not None and (forms[name].shapes[0][axis] == Extent(INPUT_SIZE) or (name, axis) == units):
             extent = forms[name].shapes[0][axis]
-            yield Broken(SUMMED, f"{name} has a scale for each number along axis {axis}, {extent}: sums go over it")
+            yield Broken(
+                "model.summed-axis", f"{name} has a scale for each number along axis {axis}, {extent}: sums go over it"
+            )
 
 
 def _bias(subject: NodeSubject, held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
@@ -246,7 +244,7 @@ def _bias(subject: NodeSubject, held: Mapping[str, Codec], shown: Mapping[str, C
             continue
         if not all(any(_same(half, scales) for scales in sums) for half in np.split(bias_scales, 2, axis=1)):
             message = f"{name} is held in int32 with {codec.parameters}, and added to sums with the scales"
-            yield Broken(BIAS, f"{message} {' and '.join(dict.fromkeys(map(_range, sums)))}")
+            yield Broken("model.bias-scale", f"{message} {' and '.join(dict.fromkeys(map(_range, sums)))}")
 
 
 def _weights(forms: Mapping[str, TensorForm]) -> tuple[str, str] | None:
@@ -296,7 +294,7 @@ def _states(held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[O
         last = shown.get(name.replace("initial_", "Y_", 1))
         if last is not None and last.differs(codec) and _goes_round(codec, last):
             message = f"levels of {last.formal} go out with {last.parameters}, those of {name} come in with"
-            yield Broken(STATE, f"{message} {codec.parameters}: fed back, they mean other numbers")
+            yield Broken("model.state-levels", f"{message} {codec.parameters}: fed back, they mean other numbers")
 
 
 def _goes_round(first: Codec, last: Codec) -> bool:

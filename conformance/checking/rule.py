@@ -13,8 +13,7 @@ from . import advice
 from .problem import Level
 from .subject import judged_operators
 
-BATCH_FIXED, TIME_FROZEN, SIZES_CLAIMED, MEASURED = "batch-fixed", "time-frozen", "sizes-claimed", "measured"
-SHAPE_FIXED, BATCH_IN_TIME = "shape-fixed", "batch-in-time"
+MEASURED = "model.measured"
 
 
 @dataclass(frozen=True)
@@ -100,8 +99,10 @@ def examples_of(rule: Rule) -> list[str]:
 def rule_broken(operator: Operator, topic: str) -> Rule:
     """Return the rule that a node breaks by a violation of a topic.
 
-    A topic is that of the clause, or the name that clause tables have for a model that violates one.
+    A topic is the rule's id, that of the clause, or the name that clause tables have for a model that violates one.
     """
+    if topic in rules():
+        return rules()[topic]
     document = operator.document
     id = f"{document.prefix}.{topic}"
     if id in rules():

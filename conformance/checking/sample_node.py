@@ -15,7 +15,7 @@ from ...reference import FORMATS, Fault, IllegalNode, Node, Operator
 from ...reference.operators.margin import kill_margin
 from ..models.content import NotConstant
 from ..probes.probe import traits_of
-from .general import shapes_of, steps_of
+from .general import shapes_of
 from .subject import NodeSubject
 
 _SIZES = {"seq_length": 3, "batch_size": 2, "input_size": 2, "hidden_size": 2, "num_directions": 1}
@@ -100,11 +100,10 @@ def sample_node(subject: NodeSubject, operator: Operator) -> SampleNode | None:
 
 def _lengths_like(subject: NodeSubject) -> NDArray[np.int32]:
     """Return two lengths of at most three like the node's: short if the node's may be, zero if one of them is."""
-    steps = steps_of(subject)
     try:
         bounds = subject.lengths()
     except NotConstant:
         return np.array([3, 1], np.int32)
     if bounds is not None and bounds[0] == 0:
         return np.array([3, 0], np.int32)
-    return np.array([3, 3 if bounds in (None, (steps, steps)) else 1], np.int32)
+    return np.array([3, 3 if bounds in (None, (subject.steps,) * 2) else 1], np.int32)

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...reference.documents.tensors import HIDDEN_SIZE, SEQ_LENGTH, Extent, Shape, TensorForm, units_place
+from ...reference.documents.tensors import HIDDEN_SIZE, Extent, Shape, units_place
 from ...reference.operators.written import StatedSize
 from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
@@ -185,25 +185,9 @@ def _compared(
         yield Missing("shapes", f"whether {listed([e.input.name for e in open_ones])} {have} {size} {chosen} too")
 
 
-def sequence_axes(forms: Mapping[str, TensorForm], layout: int) -> tuple[int, int] | None:
-    """Return the axes of steps and of rows in X; None for an operator without such an input."""
-    shape = forms["X"].shape(layout) if "X" in forms else ()
-    steps, rows = Extent(SEQ_LENGTH), Extent("batch_size")
-    return (shape.index(steps), shape.index(rows)) if steps in shape and rows in shape else None
-
-
-def batch_of(subject: NodeSubject) -> Dimension:
-    """Return the extent of the batch axis of X; None if it or the layout is unknown."""
-    X, layout = subject.inputs.get("X"), subject.chosen("layout") or 0
-    axes = sequence_axes(subject.operator.tensors, layout) if layout in (0, 1) else None
-    if axes is None or X is None or X.shape is None or len(X.shape) != 3:
-        return None
-    return X.shape[axes[1]]
-
-
 def swapped_states(subject: NodeSubject) -> Mapping[str, str]:
     """Return a message for each state whose first two axes are swapped, by X and the number of directions in W."""
-    batch, W, layout = batch_of(subject), subject.inputs.get("W"), subject.chosen("layout") or 0
+    batch, W, layout = subject.sequence[1], subject.inputs.get("W"), subject.layout
     if batch is None or W is None or not W.shape or W.shape[0] in (None, batch):
         return {}
     swapped = (W.shape[0], batch) if layout == 1 else (batch, W.shape[0])

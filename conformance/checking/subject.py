@@ -11,6 +11,7 @@ import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
 
 from ...reference import OPERATORS, Operator, OperatorVersion, operator_version, versions_of
+from ...reference.documents.tensors import SEQ_LENGTH, Extent
 from ..models.content import NotConstant
 from ..models.folding import constant, repeated
 from ..models.scope import Located, Scope, domain_of, shown_name
@@ -42,12 +43,6 @@ def version_in(operator: Operator, opset: int) -> OperatorVersion | None:
     return operator_version(document.name, meant[-1], document.domain) if meant else None
 
 
-def version_of(scope: Scope, node: NodeProto) -> OperatorVersion | None:
-    """Return the operator version of a node; None for one that is not judged."""
-    operator = operator_judged(node)
-    return None if operator is None else version_in(operator, scope.opsets.get(domain_of(node.domain), 1))
-
-
 _VALUES = 1 << 24
 """Limit of the bytes of a tensor whose numbers a rule reads: lengths, never weights."""
 
@@ -57,7 +52,7 @@ class Broken:
     """A rule that a node breaks.
 
     topic
-        The rule's id without the operator: ``shapes``.
+        The rule's id, or the id without the operator: ``shapes``.
     certain
         Whether it is certain; otherwise it depends on a type that the file only declares.
     advice
@@ -109,18 +104,12 @@ class Input:
         """Element type as NumPy and ONNX call it in small letters, ``float32``; None if it is unknown."""
         if self.type.element is None:
             return None
-        known = _ELEMENTS.get(self.type.element)
-        return known or TensorProto.DataType.Name(self.type.element).lower()
+        name = str(TensorProto.DataType.Name(self.type.element)).lower()
+        return {"float": "float32", "double": "float64"}.get(name, name)
 
     @property
     def shape(self) -> tuple[Dimension, ...] | None:
         return self.type.shape
-
-
-_ELEMENTS = {
-    int(TensorProto.FLOAT): "float32",
-    int(TensorProto.DOUBLE): "float64",
-}
 
 
 @dataclass(frozen=True)
@@ -165,6 +154,27 @@ class NodeSubject:
         if attribute is None or attribute.kind != self.operator.attributes.get(name):
             return None
         return attribute.value
+
+    @property
+    def layout(self) -> int:
+        """Layout of its shapes; 0 if it is unknown."""
+        return 1 if self.chosen(self.operator.rules.layout) == 1 else 0
+
+    @property
+    def sequence(self) -> tuple[Dimension, Dimension]:
+        """seq_length and batch_size of X; None for what is unknown."""
+        X, form, layout = self.inputs.get("X"), self.operator.tensors.get("X"), self.chosen("layout") or 0
+        printed = form.shape(layout) if form is not None and layout in (0, 1) else ()
+        if X is None or X.shape is None or len(X.shape) != len(printed):
+            return None, None
+        extents = dict(zip(printed, X.shape, strict=True))
+        return extents.get(Extent(SEQ_LENGTH)), extents.get(Extent("batch_size"))
+
+    @property
+    def steps(self) -> int | None:
+        """seq_length if it is certain."""
+        steps = self.sequence[0]
+        return steps if isinstance(steps, int) and self.inputs["X"].type.certain else None
 
     def lengths(self) -> tuple[int, int] | None:
         """Return the least and the largest number of sequence_lens; None if it is empty.
@@ -216,6 +226,14 @@ def subject_of(located: Located, operator: OperatorVersion) -> NodeSubject:
         max(len(names) - len(operator.inputs), 0),
         tuple(outputs),
     )
+
+
+def subject_at(scope: Scope, number: int) -> NodeSubject | None:
+    """Return the node of a number in its scope as rules see it; None for one that is not judged."""
+    node = scope.nodes[number]
+    operator = operator_judged(node)
+    version = None if operator is None else version_in(operator, scope.opsets.get(domain_of(node.domain), 1))
+    return None if version is None else subject_of(Located(scope, number), version)
 
 
 # Models of IR version 1 and 2 may omit which field of an attribute counts.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -28,7 +29,7 @@ from ..models.inference import main_scope
 from ..models.scope import Located
 from ..text import listed
 from .capture import CapturedInputs, capture
-from .contexts import ConnectedNodes, connected_nodes, quantized_node
+from .contexts import Extract, connected_nodes, quantized_node
 from .drawing import drawn
 from .portable import Array, NotPortable, PortableNode, portable
 
@@ -102,52 +103,30 @@ def cases_of_model(
     cases: list[NodeCase] = []
     taken: set[str] = set()
 
-    def write(planned: Iterable[_Planned], nodes: Sequence[PortableNode]) -> None:
-        """Write cases of the same nodes until one cannot be written."""
-        path = " + ".join(node.path for node in nodes)
+    def write(first: Extract, quantized: Callable[[], Extract | None] = lambda: None) -> None:
+        """Write the case of some nodes, and if that can be written, the one with what quantizes around them."""
+        path = " + ".join(first.paths)
+        extract: Extract | None = first
         try:
-            for id, case, model, feed in planned:
+            while extract is not None:
                 progress(f"writing the case of {path}{', with outputs' if outputs else ''}")
-                directory = folder / _case_id(id, taken)
-                cases.append(_written(case, nodes, model, feed, directory, captures, outputs))
-                if not cases[-1].case:
-                    break
+                cases.append(_written(extract, folder / _case_id(extract, taken), captures, outputs))
+                extract = quantized() if cases[-1].case and extract is first else None
         except OSError:
             raise
         except Exception as error:  # a bug of the suite or of the operator, which costs these nodes alone
-            cases.append(_broken_off(path, " + ".join(node.operator.name for node in nodes), error))
+            cases.append(_broken_off(path, first.operator, error))
 
     for entry in entries:
         if isinstance(entry, NodeCase):
             cases.append(entry)
         else:
-            write(_planned(entry), [entry])
+            write(Extract((entry,), entry.model, lambda runs: runs[0]), partial(quantized_node, entry))
     for together in connected_nodes(nodes):
-        write([_planned_together(together)], together.nodes)
+        write(together)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / NODES).write_bytes(msgspec.json.format(msgspec.json.encode(cases), indent=2) + b"\n")
     return cases
-
-
-_Feed = Callable[[Sequence[Mapping[str, Array]]], Mapping[str, Array]]
-_Planned = tuple[str, NodeCase, bytes, _Feed]
-"""Path for the id of a case, its row, its model, and the function from the inputs of each node to the model's."""
-
-
-def _planned(node: PortableNode) -> Iterator[_Planned]:
-    """Yield the cases of one node: alone, and with the quantization around it."""
-    yield node.path, NodeCase(node.path, node.operator.name), node.model, lambda runs: runs[0]
-    quantized = quantized_node(node)
-    if quantized is not None:
-        case = NodeCase(node.path, f"{node.operator.name} with what quantizes around it")
-        yield f"{node.path}~qdq", case, quantized.model, lambda runs: quantized.fed(runs[0])
-
-
-def _planned_together(together: ConnectedNodes) -> _Planned:
-    members = tuple(node.path for node in together.nodes)
-    operator = " + ".join(node.operator.name for node in together.nodes)
-    id = "+".join(path.strip("/") for path in members)
-    return id, NodeCase(" + ".join(members), operator, members=members), together.model, together.fed
 
 
 def _taken_out(located: Located) -> PortableNode | NodeCase:
@@ -174,19 +153,13 @@ def read_nodes(folder: Path) -> list[NodeCase]:
     return decode((folder / NODES).read_bytes(), list[NodeCase])
 
 
-def _written(
-    case: NodeCase,
-    nodes: Sequence[PortableNode],
-    model: bytes,
-    feed: _Feed,
-    folder: Path,
-    captures: Mapping[str, CapturedInputs] | None,
-    outputs: bool,
-) -> NodeCase:
-    """Write the case of a model of some nodes, unless there is a reason against it; return its row."""
+def _written(extract: Extract, folder: Path, captures: Mapping[str, CapturedInputs] | None, outputs: bool) -> NodeCase:
+    """Write the case of some nodes, unless there is a reason against it; return its row."""
+    nodes, model, paths = extract.nodes, extract.model, extract.paths
+    case = NodeCase(" + ".join(paths), extract.operator, members=paths if len(paths) > 1 else ())
     try:
         drawn_runs = [drawn(node) if captures is None else _runs_of(captures[node.path]) for node in nodes]
-        fed = [feed(runs) for runs in zip(*drawn_runs, strict=False)]
+        fed = [extract.feed(runs) for runs in zip(*drawn_runs, strict=False)]
         trial = trials_of(folder.name, model, read_node_graph(model), fed)[0]
         for feed_of_run in trial.feeds if trial.graph is None else ():
             resolve(trial.node, feed_of_run.inputs)
@@ -222,8 +195,9 @@ def _runs_of(captured: CapturedInputs) -> Sequence[Mapping[str, Array]]:
     return captured.runs
 
 
-def _case_id(path: str, taken: set[str]) -> str:
-    """Return a safe folder name for a path."""
+def _case_id(extract: Extract, taken: set[str]) -> str:
+    """Return a safe folder name for a case."""
+    path = "+".join(path.strip("/") for path in extract.paths) + "~qdq" * extract.quantized
     plain = re.sub(r"[^\w.+=@~-]+", "_", path.strip("/").replace("/", "."), flags=re.ASCII)[-150:].strip("._") or "node"
     name = next(n for n in (plain, *(f"{plain}~{k}" for k in range(2, len(taken) + 3))) if n not in taken)
     taken.add(name)

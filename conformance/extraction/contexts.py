@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from ...cases.directories.reading import NotOneNode
 from ...cases.specs.graphs import add_graph, moving
 from ...cases.specs.quantizing import quantized_model
 from ...cases.specs.subject import MOVES, Move
-from ...reference import IllegalNode, Node
+from ...reference import IllegalNode
 from ...reference.numbers.affine import Affine, Codec
 from ..checking.quantization import codecs_before, codecs_behind
 from ..checking.subject import NodeSubject
@@ -28,34 +28,36 @@ _MOST = 16
 
 
 @dataclass(frozen=True)
-class ConnectedNodes:
-    """A group of nodes: one gets the Y of another as its X, or both get the same X, or have the same weights.
+class Extract:
+    """Nodes as a model of their own: one node alone or with its quantization, or several connected ones.
 
     model
-        Serialized; every Y that another node gets is an output of it.
-    called
-        For each node, by formal name, its inputs' names in the graph, without an X that is another node's Y.
+        Serialized.
+    feed
+        Function from the inputs of each node in one run, by formal name, to the inputs of the model.
     """
 
     nodes: tuple[PortableNode, ...]
     model: bytes
-    called: tuple[Mapping[str, str], ...]
+    feed: Callable[[Sequence[Mapping[str, Array]]], Mapping[str, Array]]
+    quantized: bool = False
 
-    def fed(self, runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
-        """Return the inputs of the graph in one run, from the inputs of each node.
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return tuple(node.path for node in self.nodes)
 
-        For a shared input, the first node's value is used.
-        """
-        fed: dict[str, Array] = {}
-        for called, run in zip(self.called, runs, strict=True):
-            for formal, array in run.items():
-                if formal in called:
-                    fed.setdefault(called[formal], array)
-        return fed
+    @property
+    def operator(self) -> str:
+        """Its operators in words."""
+        names = " + ".join(node.operator.name for node in self.nodes)
+        return f"{names} with what quantizes around it" if self.quantized else names
 
 
-def connected_nodes(nodes: Sequence[PortableNode]) -> list[ConnectedNodes]:
-    """Return the groups of nodes that are connected, with only operators in between that move numbers."""
+def connected_nodes(nodes: Sequence[PortableNode]) -> list[Extract]:
+    """Return the groups of connected nodes, with only operators in between that move numbers.
+
+    One gets the Y of another as its X, or both get the same X, or have the same weights.
+    """
     onnx_nodes = [node for node in nodes if not node.operator.domain]
     before: dict[int, _Before] = {}
     for number, node in enumerate(onnx_nodes):
@@ -92,7 +94,7 @@ def _tensors(node: PortableNode) -> dict[str, _Tensor]:
     return {formal: _Tensor(id(node.located.scope), name, formal) for formal, name in inputs if name}
 
 
-def _connected(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapping[int, _Before]) -> ConnectedNodes:
+def _connected(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapping[int, _Before]) -> Extract:
     model = onnx.load_model_from_string(nodes[group[0]].model)
     graph = onnx.GraphProto(name="nodes")
     names: dict[_Tensor, str] = {}
@@ -123,8 +125,16 @@ def _connected(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapp
         add_graph(graph, member_graph, renamed, defined)
         graph.node[-1].name = node.path
     model.graph.CopyFrom(graph)
-    everything = bytes(model.SerializeToString(deterministic=True))
-    return ConnectedNodes(tuple(nodes[number] for number in group), everything, tuple(called))
+
+    def feed(runs: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+        fed: dict[str, Array] = {}
+        for name_of, run in zip(called, runs, strict=True):
+            for formal, array in run.items():
+                if formal in name_of:  # an X that is another node's Y is not
+                    fed.setdefault(name_of[formal], array)
+        return fed
+
+    return Extract(tuple(nodes[k] for k in group), bytes(model.SerializeToString(deterministic=True)), feed)
 
 
 _Before = tuple[int, tuple[Move, ...]]
@@ -159,28 +169,7 @@ _EVERYWHERE = {"", "com.microsoft"}
 """Domains of quantizing operators that runtimes have without an extra library."""
 
 
-@dataclass(frozen=True)
-class QuantizedNode:
-    """A node with the quantization around it.
-
-    model
-        Serialized: its inputs, constants and outputs are levels.
-    node
-        With its codecs.
-    constants
-        By formal input; levels for those that have a codec.
-    """
-
-    model: bytes
-    node: Node
-    constants: Mapping[str, Array]
-
-    def fed(self, run: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the inputs of the model, from the inputs of the node."""
-        return {name: _levels(array, self.node.codecs.get(name)) for name, array in run.items()}
-
-
-def quantized_node(portable: PortableNode) -> QuantizedNode | None:
+def quantized_node(portable: PortableNode) -> Extract | None:
     """Return a node with the quantization around it, as far as that is per tensor and known; None without any."""
     subject = portable.subject
     beside = [codec for codec in codecs_before(subject) if not codec.quantizes]
@@ -198,10 +187,14 @@ def quantized_node(portable: PortableNode) -> QuantizedNode | None:
     if not codecs:
         return None
     node = replace(portable.read.node, codecs=codecs)
-    constants = {name: _levels(array, codecs.get(name)) for name, array in portable.constants.items()}
+
+    def levels(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        return {name: _levels(array, codecs.get(name)) for name, array in arrays.items()}
+
     # A domain that only some runtimes have, in a library of their own, takes precedence over common ones.
     domain = max(domains - _EVERYWHERE, default="")
-    return QuantizedNode(quantized_model(portable.model, node, constants, domain=domain), node, constants)
+    model = quantized_model(portable.model, node, levels(portable.constants), domain=domain)
+    return Extract((portable,), model, lambda runs: levels(runs[0]), quantized=True)
 
 
 def _reads_alone(subject: NodeSubject, output: str) -> bool:

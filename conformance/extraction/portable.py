@@ -17,7 +17,7 @@ from ...cases.specs.tensor import tensor_proto
 from ...reference import FORMATS, IllegalNode, OperatorVersion
 from ...reference.documents.tensors import Shape
 from ..checking.check import check_node
-from ..checking.general import layout_of, shapes_of
+from ..checking.general import shapes_of
 from ..checking.problem import Level
 from ..checking.sizes import sizes_known, value_of
 from ..checking.subject import NodeSubject, operator_judged
@@ -183,8 +183,7 @@ def _model(
     node = NodeProto(op_type=original.op_type, name=located.path, domain=domain, input=names, output=asked)
     node.attribute.extend(original.attribute)
     # Outputs have shapes, too: onnx.checker requires them, and so do backends that prepare models like onnx's own.
-    layout = layout_of(subject)
-    shapes = {**{name: operator.tensors[name].shape(layout) for name in asked if name}, **formal}
+    shapes = {**{name: operator.tensors[name].shape(subject.layout) for name in asked if name}, **formal}
 
     def info(name: str) -> ValueInfoProto:
         element = elements[name]
