@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +14,14 @@ from ..cases.specs.family import family_of
 from ..cases.specs.features import WORDS
 from ..cases.specs.quantizing import QUANTIZED
 from ..conformance.certifying.records import MeasuredRecord, RowRecord, StatementRecord, SuiteRecord
+from ..conformance.judging.judgement import Verdict
 from ..conformance.targets.target import ACCURACY
 from ..conformance.text import listed, plural
 from ..reference.numbers.accuracy import ACCURACY_CLASSES, accuracy_class
-from .page import write_report
+from .findings import findings_of
+from .page import report_on
+from .run import Run, read_runs
+from .subject import operator_of, subjects_of
 from .templates import html_of
 
 _MOST_WORDS = 4  # features that a line names one by one
@@ -31,35 +35,105 @@ class Line(NamedTuple):
     beyond: str
 
 
+class Requirement(NamedTuple):
+    """A clause that the document states or implies, with its results: passing, wrong, and not judged."""
+
+    id: str
+    text: str
+    passed: int
+    wrong: int
+    unjudged: int
+
+    @property
+    def result(self) -> str:
+        """``wrong`` if one case is, else ``pass`` if one passes, else ``not judged``."""
+        return "wrong" if self.wrong else "pass" if self.passed else "not judged"
+
+
 def write_certificate(
     out: Path, run: Path, statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord
 ) -> None:
     """Write ``out``/certificate.html, the page of a package, and the report of its run beside it. Raise OSError."""
-    write_report([run], out / "report", warn=lambda line: None)
-    text = certificate_html(statement, suite, measured)
+    readable, problems = read_runs([run])
+    report_on(readable, problems, out / "report")
+    text = certificate_html(statement, suite, measured, requirements_of(readable[0]))
     (out / "certificate.html").write_bytes(text.encode("utf-8", errors="backslashreplace"))
 
 
-def certificate_html(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> str:
+def requirements_of(run: Run) -> dict[str, list[Requirement]]:
+    """Return the requirements by operator, wrong ones first.
+
+    A wrong result counts as such in the clauses of its finding, or else in the clause that it names. On its other
+    clauses it says nothing, like a crash, a refusal or an accepted invalid model.
+    """
+    subjects = subjects_of([run])
+    violated: defaultdict[str, set[str]] = defaultdict(set)
+    for finding in findings_of(subjects):
+        for case in (case for member in finding.members for case in member.cases):
+            violated[case].update(clause.id for clause in finding.clauses)
+    clauses = {id: row["text"] for id, row in run.info["clauses"].items() if row["status"] in ("stated", "implied")}
+    counts: dict[tuple[str, str], list[int]] = {}
+    for result in subjects[0].results:
+        failing = result.failing and result.verdict is not Verdict.NOT_REJECTED
+        named = violated[result.case] & {*result.clauses} or {result.clause}
+        for clause in clauses.keys() & {*result.clauses}:
+            place = 0 if result.verdict is Verdict.PASS else 1 if failing and clause in named else 2
+            counts.setdefault((operator_of(result), clause), [0, 0, 0])[place] += 1
+    requirements: dict[str, list[Requirement]] = {}
+    for (operator, clause), numbers in sorted(counts.items()):
+        requirements.setdefault(operator, []).append(Requirement(clause, clauses[clause], *numbers))
+    order = ("wrong", "not judged", "pass")
+    return {op: sorted(rows, key=lambda row: order.index(row.result)) for op, rows in requirements.items()}
+
+
+def lines_of(statement: StatementRecord) -> Iterator[str]:
+    """Yield the statement as lines for a terminal: the answer, what is certified, what is not, what is refused."""
+    yield _lead(statement)
+    for number, waiver in enumerate(statement.waivers, 1):
+        yield f"exception {number}: {waiver.op or 'any operator'} {waiver.clause or waiver.verdict}: {waiver.reason}"
+    parts = _parts(statement)
+    for heading in ("certified", "with exceptions", "not certified"):
+        for line in parts[heading]:
+            yield f"{heading}{f' ({line.level})' if line.level else ''}: {'; '.join(line.rows)}"
+            yield from [f"  {line.beyond}"] if line.beyond else []
+    if nowhere := [*_named(filter(_declined, statement.rows))]:
+        yield f"not supported: {'; '.join(nowhere)}"
+
+
+def _parts(statement: StatementRecord) -> dict[str, list[Line]]:
+    """Return the rows that ran, by whether they are certified."""
+    kinds = {"certified": "certified", "exceptions": "with exceptions", "none": "not certified"}
+    parts: dict[str, list[Line]] = {}
+    for status, heading in kinds.items():
+        rows = [row for row in statement.rows if row.status == status and not (status == "none" and _declined(row))]
+        parts[heading] = _lines(rows, _why if status == "none" else lambda row: "; ".join(_missing(row)))
+    return parts
+
+
+def certificate_html(
+    statement: StatementRecord,
+    suite: SuiteRecord,
+    measured: MeasuredRecord,
+    requirements: Mapping[str, Sequence[Requirement]] = {},
+) -> str:
     """Return the HTML of a statement's page."""
     rows = statement.rows
-    certified = [row for row in rows if row.status == "certified"]
-    excepted = [row for row in rows if row.status == "exceptions"]
-    uncertified = [row for row in rows if row.status == "none"]
     covered: Counter[int] = Counter()
     for row in rows:
         covered.update({exception.waiver: exception.cases for exception in row.exceptions})
     table, commands = _repeating(statement, suite, measured)
+    parts = _parts(statement)
     return html_of(
         "certificate.html",
         "certificate.css",
         claim=statement,
         heading="Certificate of conformance" if statement.kind == "certificate" else "Trial",
         lead=_lead(statement) + _quantized(statement, measured),
-        certified=_lines(certified, lambda row: "; ".join(_missing(row))),
-        excepted=_lines(excepted, lambda row: "; ".join(_missing(row))),
-        others=_lines([row for row in uncertified if not _declined(row)], _why),
-        nowhere=list(_named([row for row in uncertified if _declined(row)])),
+        certified=parts["certified"],
+        excepted=parts["with exceptions"],
+        others=parts["not certified"],
+        nowhere=list(_named([row for row in rows if row.status == "none" and _declined(row)])),
+        requirements=requirements,
         waivers=[(n, waiver, covered[n]) for n, waiver in enumerate(statement.waivers, 1)],
         remarks=list(_remarks(statement, measured)),
         table=table,
@@ -71,7 +145,7 @@ def certificate_html(statement: StatementRecord, suite: SuiteRecord, measured: M
             ("Profile", suite.profile),
             ("Cases", _digest(suite.cases)),
         ],
-        levels=_levels_of((*certified, *excepted)),
+        levels=_levels_of(row for row in rows if row.status != "none"),
     )
 
 

@@ -21,7 +21,7 @@ from ..certifying.package import (
     write_package,
 )
 from ..certifying.packing import ENVIRONMENT, SUITE, Claim, files_of
-from ..certifying.records import AttestationRecord, MeasuredRecord, StatementRecord, SuiteRecord
+from ..certifying.records import MeasuredRecord, SuiteRecord
 from ..certifying.replay import RUN_FOLDER, Replay, replay
 from ..certifying.signing import envelope_of, key_id, read_key
 from ..certifying.verifying import Verification, verify
@@ -57,6 +57,8 @@ def certify(
     Exit code 0: something is certified; 1: nothing is, and the package says why; 2: bad arguments, or a run that
     cannot be packed.
     """
+    from ...reports.certificate import lines_of  # pages need their templates only now
+
     require_writable(out)
     pages = out.with_name(f"{out.stem}-pages")
     for path in (out, pages):
@@ -79,10 +81,11 @@ def certify(
                 files[ENVELOPE] = envelope_of(files[STATEMENT], private)
             write_package(out, files)
             unpacked = read_package(out, Path(temporary) / "package")
+            statement = attestation_of(unpacked).predicate
             _write_pages(unpacked, pages)
     except OSError as error:
         fail(why(error))
-    statement = _summary(files[STATEMENT])
+    say(*lines_of(statement))
     signed = f"signed with the key {answering}" if answering else "unsigned: --key KEY.pem signs it"
     say("", f"package: {out} ({out.stat().st_size / 1e6:.1f} MB, {len(files)} files), {signed}")
     say(f"page:    {pages / 'certificate.html'}")
@@ -103,31 +106,6 @@ def _require_borne_out(again: Replay) -> None:
             f"{again.folder}: case {case} is {claimed} there, and {verdict} by what was recorded: was the run made "
             "with another version, or edited?"
         )
-
-
-def _summary(content: bytes) -> StatementRecord:
-    """Print the statement of a package."""
-    from ..border.strict_json import decode
-
-    statement = decode(content, AttestationRecord).predicate
-    for number, waiver in enumerate(statement.waivers, 1):
-        say(f"exception {number}: {waiver.op or 'any operator'} {waiver.clause or waiver.verdict}: {waiver.reason}")
-    if statement.kind == "trial":
-        say("a trial, which certifies nothing:", *(f"  {reason}" for reason in statement.trial_because))
-    for row in statement.rows:
-        if set(row.verdicts) <= {"unsupported", "fallback"}:
-            continue
-        level = {"certified": row.level, "exceptions": f"{row.level}, with exceptions"}.get(row.status, "no level")
-        say(f"{row.op}-{row.version} {row.type} {row.accuracy}: {level}")
-        if row.status != "none":
-            continue
-        lowest = row.levels[0]
-        if lowest.status == "denied":
-            say(*(f"  {lowest.level}: {reason}" for reason in lowest.against))
-        else:
-            kept = [level.level for level in row.levels if level.status != "denied"]
-            say(f"  only a trial, whose cases would reach {kept[-1]}")
-    return statement
 
 
 def _write_pages(package: Package, out: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from html import unescape
+from pathlib import Path
 
 from msgspec import structs
 from msgspec.structs import replace
@@ -22,7 +23,10 @@ from onnxspec.conformance.certifying.records import (
     SuiteRecord,
     WaiverRecord,
 )
-from onnxspec.reports.certificate import certificate_html
+from onnxspec.reports.certificate import certificate_html, lines_of, requirements_of
+from onnxspec.reports.run import read_run
+
+from .conftest import finding, result, sample_info, write_run
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -108,7 +112,10 @@ MEASURED = MeasuredRecord(
 
 
 def page(statement: StatementRecord = STATEMENT) -> str:
-    html = certificate_html(statement, SUITE, MEASURED)
+    return text_of(certificate_html(statement, SUITE, MEASURED))
+
+
+def text_of(html: str) -> str:
     body = re.sub(r"<(style|script|svg).*?</\1>", " ", html, flags=re.DOTALL)
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", body)).split())
 
@@ -211,3 +218,45 @@ def test_what_others_wrote_is_text() -> None:
     assert "<b>Runtime" not in html
     assert "&lt;b&gt;Runtime&lt;/b&gt; 2.1" in html
     assert "Example &amp; Co" in html
+
+
+def test_each_requirement_has_its_result_and_counts_of_cases(tmp_path: Path) -> None:
+    clauses = {
+        "lstm.clip": {"status": "stated", "text": "clip bounds arguments.", "source": "LSTM-14"},
+        "lstm.bias": {"status": "implied", "text": "Both biases are added.", "source": "LSTM-14"},
+        "lstm.layout": {"status": "stated", "text": "The batch comes first.", "source": "LSTM-14"},
+        "lstm.padding": {"status": "convention", "text": "Padding is zero.", "source": "LSTM-14"},
+    }
+    rows = [
+        result("right", clauses=["lstm.bias", "lstm.padding"]),
+        result("wrong", verdict="wrong", clauses=["lstm.bias", "lstm.clip"], clause="lstm.bias"),
+        result("dead", verdict="crashed", clauses=["lstm.bias"]),
+        result("refused", verdict="unsupported", clauses=["lstm.layout"]),
+        result("accepted", verdict="not-rejected", clauses=["lstm.layout"], clause="lstm.layout"),
+    ]
+    info = sample_info(rows)
+    info["clauses"] = clauses
+    info["targets"][0]["findings"] = [finding("clip is not applied", "wrong", ["lstm.clip"], ["wrong"])]
+    requirements = requirements_of(read_run(write_run(tmp_path / "run", rows, info)))
+    assert [(row.id, row.result, row.passed, row.wrong, row.unjudged) for row in requirements["LSTM"]] == [
+        ("lstm.clip", "wrong", 0, 1, 0),
+        ("lstm.layout", "not judged", 0, 0, 2),
+        ("lstm.bias", "pass", 1, 0, 2),
+    ]
+    text = text_of(certificate_html(STATEMENT, SUITE, MEASURED, requirements))
+    assert "LSTM : 3 requirements, 1 wrong, 1 not judged, 1 pass" in text
+    assert "clip bounds arguments. lstm.clip wrong 0 1 0" in text
+
+
+def test_the_terminal_has_the_answer_then_what_is_certified_and_what_is_not() -> None:
+    assert [line.partition(":")[0] for line in lines_of(STATEMENT)] == [
+        "Of 4 combinations of operator version and number type, 1 is certified, 1 more with exceptions. Of 40 test "
+        "cases",
+        "exception 1",
+        "certified (sequence)",
+        "  does not support layout 1; not shown",
+        "with exceptions (sequence)",
+        "not certified",
+        "  basic",
+        "not supported",
+    ]
