@@ -5,8 +5,10 @@ Foreign text (names, messages of runtimes) is never read as markup, and passes :
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -204,9 +206,17 @@ def _print_section(section: Section, console: Console) -> None:
 
 def could_not_start(target: Target, reason: str) -> str:
     """Return a message for a target that could not start, with a hint if its runtime is not installed."""
-    hint = "; 'onnxspec targets' says what installs it"
-    missing = "No module named" in reason and target.adapter != "backend" and not target.is_command
-    return f"could not start: {reason}{hint if missing else ''}"
+    hint = ""
+    if "No module named" in reason and not target.is_command:
+        if target.adapter.endswith(".py"):
+            folder = json.dumps(str(Path(target.adapter).parent))
+            hint = (
+                "; the worker imports only installed modules: install it, or name its folder in targets.toml, "
+                f"environment = {{ PYTHONPATH = {folder} }}"
+            )
+        elif target.adapter != "backend":
+            hint = "; 'onnxspec targets' says what installs it"
+    return f"could not start: {reason}{hint}"
 
 
 def _refusal(item: Item, console: Console) -> Text:

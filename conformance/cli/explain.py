@@ -30,7 +30,7 @@ from ..workers.job import Outcome
 from ..workers.process import TargetProcess, TargetUnavailable
 from .command import TargetsFile, target_called
 from .display import could_not_start
-from .terminal import console_on, fail, put, say, why
+from .terminal import console_on, fail, put, why
 
 _NAMED = 10
 
@@ -108,7 +108,7 @@ def _emit_node_test(probe: Probe) -> None:
 
 
 def _emit_script(probe: Probe, target: Target | None) -> None:
-    """Print a script of a case or, if the target can have none, write the case as a test-case directory."""
+    """Print a script of a case. If the target can have none, write a test-case directory and end with 2."""
     prepared = probe.prepare()
     script = prepared.script(target)
     if script is not None:
@@ -127,10 +127,10 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
         fail(f"{folder} is there already: remove it, or run the command in another folder")
     except OSError as error:
         fail(f"{folder} cannot be written: {why(error)}")
-    say(
-        f"Scripts are for onnxruntime, onnx.reference and adapters. For {name} the case is in {folder} instead, in the "
-        "form of ONNX's own test cases (model.onnx, inputs, expected outputs).",
-        f"Run model.onnx on the inputs and compare, or: onnxspec run --case ./{folder} --target {name}",
+    fail(
+        f"{name} has no scripts: they are for onnxruntime, onnx.reference and adapters. The case is now in {folder}, in "
+        "the form of ONNX's own test cases: model.onnx, inputs, expected outputs.",
+        lines=[f"Compare what it computes, or: onnxspec run --case ./{folder} --target {name}"],
     )
 
 

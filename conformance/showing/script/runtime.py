@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import zlib
 from collections.abc import Mapping
@@ -35,6 +36,16 @@ session = ort.InferenceSession(model.SerializeToString(), options, providers=[("
 def run(k: int) -> dict[str, np.ndarray]:
     outputs = session.run(NAMES, FEEDS[k])
     return {name: outputs[n] for n, name in enumerate(NAMES)}
+"""
+
+_FILE = """
+# Run with the path of the adapter as its argument where it is elsewhere. If it cannot be loaded, the script exits with 2.
+ADAPTER = sys.argv[1] if len(sys.argv) > 1 else @path
+try:
+    adapter = runpy.run_path(ADAPTER)
+except Exception as error:
+    print(f"not tried: {ADAPTER} cannot be loaded: {type(error).__name__}: {error}", file=sys.stderr)
+    sys.exit(2)
 """
 
 # The library of AMD Quark's operators; onnxspec keeps it in its cache folder after the build.
@@ -120,7 +131,7 @@ def runtime_of(case: Case, target: Target) -> Runtime:
         imports = ("from onnx.reference import ReferenceEvaluator",)
         return Runtime(imports, _BFLOAT16 * half + _filled(_REFERENCE, feed=feed))
     if target.adapter.endswith(".py"):
-        standard, load = frozenset({"runpy"}), f"adapter = runpy.run_path({target.adapter!r})"
+        standard, load = frozenset({"runpy"}), _filled(_FILE, path=repr(os.path.abspath(target.adapter))).strip()
     else:
         packed = base64.b85encode(zlib.compress(adapter_source(target.adapter).encode(), 9)).decode()
         load = f'adapter: dict = {{}}\nexec(zlib.decompress(base64.b85decode("{packed}")), adapter)  # noqa: E501'

@@ -20,7 +20,7 @@ from onnxspec.conformance.probes.selection import Selection
 from onnxspec.conformance.results.lines import CasesAdded
 from onnxspec.conformance.results.result import result_of
 from onnxspec.conformance.running.run import Plan, Run, TargetRun
-from onnxspec.conformance.targets.target import parse_target
+from onnxspec.conformance.targets.target import Target, parse_target
 
 SPECS = tuple(s for op in ("LSTM", "GRU") for s in profile("core", op, 14) if s.type == "float32" and not s.illegal)
 PASS = Judgement(Verdict.PASS)
@@ -118,6 +118,9 @@ def test_a_runtime_that_is_not_installed_comes_with_a_hint() -> None:
     assert could_not_start(parse_target("openvino"), missing).endswith("'onnxspec targets' says what installs it")
     assert could_not_start(parse_target("openvino"), "OSError: x") == "could not start: OSError: x"
     assert could_not_start(parse_target("backend:mine"), missing) == f"could not start: {missing}"
+    own = could_not_start(Target("own", "/lab/own.py"), missing)
+    assert 'PYTHONPATH = "/lab"' in own
+    assert "what installs it" not in own
 
 
 def told(stream: io.StringIO, *, silent: bool = False) -> list[str]:

@@ -256,19 +256,34 @@ def test_a_target_without_a_script_gets_the_test_case_directory(
     id = next(spec.id for spec in profile("core", "LSTM", 14) if spec.id.startswith("lstm-14.float32.forward."))
     command = ["explain", id, "--emit", "script", "--target", "backend:some.module"]
     said = CliRunner().invoke(app, command)
-    assert said.exit_code == 0, said.output
+    assert said.exit_code == 2
+    assert said.stdout == ""
     (folder,) = tmp_path.iterdir()
     assert {path.name for path in folder.iterdir()} == {"model.onnx", "test_data_set_0"}
-    assert f"onnxspec run --case ./{folder.name} --target backend:some.module" in " ".join(said.output.split())
-    assert CliRunner().invoke(app, command).exit_code == 2
+    assert f"onnxspec run --case ./{folder.name} --target backend:some.module" in " ".join(said.stderr.split())
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code == 2
+    assert "is there already" in again.stderr
 
 
 @needs_cell_output
 def test_an_adapter_of_the_user_s_own(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text(ADAPTER, encoding="utf-8")
-    done = _run(tmp_path, PLAIN, Target("mine", str(path), {"level": 3}))
+    target = Target("mine", str(path), {"level": 3})
+    done = _run(tmp_path, PLAIN, target)
     assert done.returncode == 0, done.stderr
+    path.write_text("import no_such_runtime", encoding="utf-8")
+    done = _run(tmp_path, PLAIN, target)
+    assert done.returncode == 2
+    assert "not tried" in done.stderr
+    assert "No module named 'no_such_runtime'" in done.stderr
+
+
+def test_a_script_finds_the_user_s_adapter_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = _script(build_case(PLAIN), Target("mine", "mine.py"))
+    assert f"else {str(tmp_path / 'mine.py')!r}" in text
 
 
 def test_options_of_onnxruntime_are_in_the_script(tmp_path: Path) -> None:
