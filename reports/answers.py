@@ -30,12 +30,13 @@ _TONES = {
 class TargetSummary(Struct, frozen=True):
     """The summary of one target. Its indices point into ``findings``.
 
-    ``undecided`` says why cases are inconclusive: (reason, number of cases, their operators and types).
+    ``undecided`` says why cases are inconclusive or were not tried: (verdict, reason, number of cases, their operators
+    and types).
     """
 
     summary: Summary
     findings: tuple[Finding, ...]
-    undecided: tuple[tuple[str, int, str], ...]
+    undecided: tuple[tuple[str, str, int, str], ...]
 
     @property
     def badge(self) -> tuple[str, str, str]:
@@ -72,7 +73,7 @@ def target_summary(subject: Subject, findings: Sequence[Finding]) -> TargetSumma
         chosen=bool(info["selection"]["case"] or info["selection"]["directories"]),
     )
     reasons = []
-    for reason, results in undecided(subject.results):
+    for verdict, reason, results in undecided(subject.results):
         operators, types = sorted({r.op for r in results}), sorted({r.type for r in results})
-        reasons.append((reason, len(results), f"{listed(operators)}; {', '.join(types)}"))
+        reasons.append((verdict, reason, len(results), f"{listed(operators)}; {', '.join(types)}"))
     return TargetSummary(summary, tuple(finding for finding, _ in own_findings), tuple(reasons))

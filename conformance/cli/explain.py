@@ -128,8 +128,8 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
     except OSError as error:
         fail(f"{folder} cannot be written: {why(error)}")
     fail(
-        f"{name} has no scripts: they are for onnxruntime, onnx.reference and adapters. The case is now in {folder}, in "
-        "the form of ONNX's own test cases: model.onnx, inputs, expected outputs.",
+        f"{name} has no scripts: they are for onnxruntime, onnx.reference and adapters. The case is now in {folder},"
+        " in the form of ONNX's own test cases: model.onnx, inputs, expected outputs.",
         lines=[f"Compare what it computes, or: onnxspec run --case ./{folder} --target {name}"],
     )
 

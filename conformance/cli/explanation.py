@@ -171,7 +171,8 @@ def _node(
     yield Text(text[text.index("{") + 1 : text.rindex("}")].strip())
     (opset,) = (opset.version for opset in model.opset_import if opset.domain == node.domain)
     name = f"{f'{node.domain}::' if node.domain else ''}{node.op_type}-{trial.node.since_version}"
-    yield Text(f"{name} in a model of opset {opset}, IR version {model.ir_version}")
+    imported = f"version {opset} of {node.domain}" if node.domain else f"opset {opset}"
+    yield Text(f"{name} in a model of {imported}, IR version {model.ir_version}")
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in ("input", "type", "shape", ""):
         table.add_column(title)

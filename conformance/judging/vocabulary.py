@@ -131,7 +131,7 @@ _WORDS = (
     Word(Verdict.UNAVAILABLE.value, "The target could not start."),
     Word(
         Verdict.NOT_TRIED.value,
-        "It asks for sessions that the target's worker does not say it has: nothing is claimed of it.",
+        "It needs an ability of sessions that the target does not declare: nothing is claimed of it.",
     ),
     Word(Verdict.NOT_RUN.value, "Planned and not tried: the message says why."),
     Word(

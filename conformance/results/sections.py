@@ -104,20 +104,21 @@ def _asides(findings: Iterable[Finding]) -> Iterator[Item]:
             yield Item("remark", finding["title"], extent, finding["message"], finding["repeat"])
 
 
-def undecided(results: Iterable[Result]) -> Iterator[tuple[str, list[Result]]]:
-    """Yield the reasons why cases are inconclusive, as text, each with its results."""
-    by_text: dict[str, list[Result]] = defaultdict(list)
+def undecided(results: Iterable[Result]) -> Iterator[tuple[str, str, list[Result]]]:
+    """Yield the reasons why cases are inconclusive or were not tried: (verdict, text, results)."""
+    by_text: dict[tuple[str, str], list[Result]] = defaultdict(list)
     for result in results:
-        if result.verdict is Verdict.INCONCLUSIVE:
+        if result.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_TRIED):
             text = happening(result.verdict.value, result.reason or "") or result.message or result.reason
-            by_text[text or "no reason is recorded"].append(result)
-    yield from by_text.items()
+            by_text[result.verdict.value, text or "no reason is recorded"].append(result)
+    for (verdict, text), members in sorted(by_text.items()):
+        yield verdict, text, members
 
 
 def _undecided_items(results: Iterable[Result]) -> Iterator[Item]:
-    for text, members in undecided(results):
+    for verdict, text, members in undecided(results):
         named = ", ".join([*dict.fromkeys(r.op for r in members), *dict.fromkeys(r.type for r in members)])
-        yield Item("inconclusive", text, f" ({plural(len(members))}, {named})")
+        yield Item(verdict, text, f" ({plural(len(members))}, {named})")
 
 
 def _notes(results: Sequence[Result]) -> Iterator[Item]:

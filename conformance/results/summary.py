@@ -226,11 +226,12 @@ def _conclusion(
         return "open", badge, f"unknown: {'nothing could be judged' if started else 'could not start'}"
     correct = f"all {judged:,} checked cases are correct" if judged > 1 else "the one checked case is correct"
     unclean = sum(r.verdict is Verdict.UNSUPPORTED and NO_CLEAN_REFUSAL in r.flags for r in results)
-    if unknown or unclean:
-        badge = f"{left_out:,} not run" if left_out else f"Unknown, {unclean:,} ended early"
-        badge = f"{unjudged:,} not judged" if unjudged else badge
-        unknown += [f"{unclean:,} ended without a clean refusal"] if unclean else []
-        return "open", badge, f"unknown: {', '.join(unknown)}; {correct}"
+    unknown += [f"{unclean:,} ended without a clean refusal"] if unclean else []
+    undecided = _count(results, {Verdict.INCONCLUSIVE})
+    if undecided > judged:  # the cases that could fail are too few to speak for the others
+        unknown.append(f"{undecided:,} of {judged + undecided:,} inconclusive")
+    if unknown:
+        return "open", f"Unknown, {unknown[0]}", f"unknown: {', '.join(unknown)}; {correct}"
     if chosen and declined:
         lacking = f"{declined:,} of {judged + declined:,} not supported"
         return "lacks", lacking, f"{lacking}, {correct}"

@@ -102,7 +102,7 @@ def _node(model: bytes) -> dict[str, Any]:
     return {
         "node": _short(text),
         "nodes": len(nodes),
-        "opset": max((o.version for o in read.opset_import), default=None),
+        "opset": next((opset.version for opset in read.opset_import if opset.domain in ("", "ai.onnx")), None),
         "ir_version": read.ir_version,
         "asked": outputs,
     }

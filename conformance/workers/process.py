@@ -309,4 +309,4 @@ def _job_header(number: int, job: Job, payload: worker.Payload) -> dict[str, Any
 def not_tried(job: Job, lacking: frozenset[str]) -> Outcome:
     """Return the outcome of a job that needs abilities which a target's sessions do not declare."""
     text = ", ".join(meaning for ability, meaning in ABILITIES.items() if ability in lacking)
-    return Outcome(job.key, "not-tried", message=f"the target's worker does not say that its sessions take {text}")
+    return Outcome(job.key, "not-tried", message=f"the target's SESSIONS does not declare {text}")

@@ -39,7 +39,7 @@ def run(k: int) -> dict[str, np.ndarray]:
 """
 
 _FILE = """
-# Run with the path of the adapter as its argument where it is elsewhere. If it cannot be loaded, the script exits with 2.
+# Run with the path of the adapter as its argument where it is elsewhere. One that cannot be loaded: exit code 2.
 ADAPTER = sys.argv[1] if len(sys.argv) > 1 else @path
 try:
     adapter = runpy.run_path(ADAPTER)

@@ -12,6 +12,7 @@ from msgspec import structs
 from onnxspec.conformance.judging.judgement import NO_CLEAN_REFUSAL, Verdict
 from onnxspec.conformance.results.records import Finding
 from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.results.sections import sections_of
 from onnxspec.conformance.results.summary import Summary, summary_of
 
 RESULT = Result(
@@ -155,7 +156,7 @@ def test_what_was_not_run_is_said() -> None:
 def test_what_broke_off_in_place_of_a_refusal_leaves_it_open() -> None:
     right, broke = tried("pass", 4), tried("unsupported", 2, flags=(NO_CLEAN_REFUSAL,))
     answer = summary(right, broke)
-    assert (answer.conforming, answer.state, answer.badge) == (None, "open", "Unknown, 2 ended early")
+    assert (answer.conforming, answer.state, answer.badge) == (None, "open", "Unknown, 2 ended without a clean refusal")
     assert answer.conforms == "unknown: 2 ended without a clean refusal; all 4 checked cases are correct"
     assert summary(right, tried("unsupported", 2)).conforming is True
     assert summary(right, broke, tried("wrong", 1)).conforming is False
@@ -352,3 +353,21 @@ def test_what_is_never_right_is_said_to_be_so_whatever_the_features() -> None:
     failing = [tried("inaccurate", 2, type=type) for type in inaccurate["types"]]
     assert always(*failing)
     assert not always(*failing, tried("pass"))
+
+
+def test_reasons_stand_for_cases_that_were_not_tried_as_for_inconclusive_ones() -> None:
+    why = "the target's SESSIONS does not declare many runs of one session"
+    results = [*tried("pass"), *tried("not-tried", 2, message=why), *tried("inconclusive", reason="inconclusive")]
+    (section,) = (s for s in sections_of(summary_of(results, []), [], results) if s.heading == "Also:")
+    assert [(item.label, item.extent) for item in section.items] == [
+        ("inconclusive", " (1 case, LSTM, float32)"),
+        ("not-tried", " (2 cases, LSTM, float32)"),
+    ]
+    assert section.items[1].text == why
+
+
+def test_few_decided_cases_do_not_speak_for_many_inconclusive_ones() -> None:
+    few = summary_of([*tried("pass", 13), *tried("inconclusive", 28)], [])
+    assert few.conforms == "unknown: 28 of 41 inconclusive; all 13 checked cases are correct"
+    assert (few.state, few.badge) == ("open", "Unknown, 28 of 41 inconclusive")
+    assert summary_of([*tried("pass", 28), *tried("inconclusive", 13)], []).state == "conforms"
