@@ -9,7 +9,7 @@ RNN, which print the order of gates and the defaults of attributes; PyTorch's do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import permutations, product
 from typing import Any
@@ -41,8 +41,6 @@ _OTHER_FUNCTIONS: dict[str, tuple[tuple[str, float | None, float | None], ...]] 
     "Relu": (("Tanh", None, None), ("Sigmoid", None, None)),
 }
 
-Compute = Callable[[RecurrentNode, Arrays], Mapping[str, Array]]
-
 
 @dataclass(frozen=True)
 class Change:
@@ -58,7 +56,7 @@ class Change:
 
     words: str
     remedy: str
-    outputs: Compute
+    outputs: Callable[[RecurrentNode, Arrays], Mapping[str, Array]]
 
 
 def changes_of(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[Change]:
@@ -75,16 +73,14 @@ def changes_of(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[C
     yield from _states_and_lengths(inputs)
     yield from _lost(node, inputs, given)
     yield from _directions(node, inputs)
-    yield from _axes(node, inputs)
+    if not {"initial_h", "initial_c", "sequence_lens"} & inputs.keys():  # they tell batch and time apart
+        remedy = "transpose X before the node and Y behind it: one of the two is batch first"
+        yield Change("X with time and batch exchanged", remedy, _batch_first)
 
 
-def exchanged(node: RecurrentNode, weights: Arrays, name: str) -> Change:
-    """Return the change that gives a node the weights of another one."""
-    return Change(
-        f"{node.name} with the weights of {name}",
-        f"give {node.name} its own layer's W, R and B",
-        lambda own, inputs: evaluated(own.node, {**inputs, **weights}),
-    )
+def with_inputs(words: str, remedy: str, **changed: Array | None) -> Change:
+    """Return a change to these inputs; None removes an input."""
+    return _inputs(words, remedy, lambda inputs: changed)
 
 
 def _inputs(words: str, remedy: str, change: Callable[[Arrays], Mapping[str, Array | None]]) -> Change:
@@ -217,31 +213,21 @@ def _biases(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
     if "B" not in inputs:
         return
     W, R = np.split(inputs["B"], 2, axis=1)
-    none = np.zeros_like(W)
-    yield _inputs("no bias", "remove B, or set it to 0", lambda values: {"B": None})
-    for words, remedy, halves in (
+    none, forget = np.zeros_like(W), np.zeros_like(W)
+    forget[:, W.shape[1] // 2 : W.shape[1] // 4 * 3] = 1
+    yield with_inputs("no bias", "remove B, or set it to 0", B=None)
+    rows = [
         ("the bias halves Wb and Rb exchanged", "exchange the halves of B", (R, W)),
         ("Wb alone as the bias", "set Rb, the second half of B, to 0", (W, none)),
         ("Rb alone as the bias", "set Wb, the first half of B, to 0", (none, R)),
         ("Wb in both halves of the bias", "Rb, the second half of B, is not the framework's", (W, W)),
-    ):
-        yield _inputs(words, remedy, partial(_bias, halves=halves))
+    ]
     if node.node.op_type == "LSTM":
-        for sign, comparative, verb in ((1.0, "higher", "add 1 to"), (-1.0, "lower", "subtract 1 from")):
-            words = f"the bias of the forget gate {comparative} by 1"
-            remedy = f"{verb} the forget gate's part of B (forget_bias)"
-            yield _inputs(words, remedy, partial(_forget_bias, sign=sign))
-
-
-def _bias(values: Arrays, halves: tuple[Array, Array]) -> dict[str, Array]:
-    return {"B": np.concatenate(halves, axis=1)}
-
-
-def _forget_bias(values: Arrays, sign: float) -> dict[str, Array]:
-    B = values["B"].copy()
-    size = B.shape[1] // 8
-    B[:, 2 * size : 3 * size] += np.asarray(sign, B.dtype)
-    return {"B": B}
+        part = "the forget gate's part of B (forget_bias)"
+        rows.append(("the bias of the forget gate higher by 1", f"add 1 to {part}", (W + forget, R)))
+        rows.append(("the bias of the forget gate lower by 1", f"subtract 1 from {part}", (W - forget, R)))
+    for words, remedy, halves in rows:
+        yield with_inputs(words, remedy, B=np.concatenate(halves, axis=1))
 
 
 def _weights(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
@@ -259,12 +245,12 @@ def _weights(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
             remedy = f"transpose each gate's block of {name}"
             yield _inputs(words, remedy, partial(_transposed_blocks, name=name, count=count))
     if "P" in inputs:
-        yield _inputs("no peepholes", "remove P", lambda values: {"P": None})
+        yield with_inputs("no peepholes", "remove P", P=None)
         for order in map("".join, permutations("iof")):
             if order != "iof":
                 words = f"the blocks of P in the order {', '.join(order)}"
-                change = partial(_reordered, names=["P"], order=order, letters="iof")
-                yield _inputs(words, "reorder the blocks of P to i, o, f", change)
+                blocks = _reordered(inputs, ["P"], order, "iof")
+                yield with_inputs(words, "reorder the blocks of P to i, o, f", **blocks)
 
 
 def _from_reshape(values: Arrays, name: str) -> dict[str, Array]:
@@ -281,7 +267,7 @@ def _states_and_lengths(inputs: Arrays) -> Iterator[Change]:
     states = [name for name in ("initial_h", "initial_c") if name in inputs]
     for names in [states, *([name] for name in states if len(states) > 1)] if states else []:
         remedy = f"remove {listed(names)}, or feed what the framework started from"
-        yield _inputs(f"{listed(names)} of zero", remedy, partial(_without, names=names))
+        yield with_inputs(f"{listed(names)} of zero", remedy, **dict.fromkeys(names))
     if len(states) == 2:
         yield _inputs(
             "initial_h and initial_c exchanged",
@@ -290,18 +276,13 @@ def _states_and_lengths(inputs: Arrays) -> Iterator[Change]:
         )
     if "sequence_lens" in inputs:
         remedy = "remove sequence_lens, or give the framework packed sequences"
-        words = "all steps of every row, without sequence_lens"
-        yield _inputs(words, remedy, lambda values: {"sequence_lens": None})
-
-
-def _without(values: Arrays, names: list[str]) -> dict[str, Array | None]:
-    return dict.fromkeys(names)
+        yield with_inputs("all steps of every row, without sequence_lens", remedy, sequence_lens=None)
 
 
 def _lost(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[Change]:
     """Yield changes that give a node a state or lengths of the model's inputs, which an export lost or froze."""
     X, R = inputs["X"], inputs["R"]
-    rows = X.shape[1 - _time_axis(node)]
+    rows = X.shape[1 - _layout(node)]
     state = (rows, len(R)) if _layout(node) else (len(R), rows)
     shapes = {"sequence_lens": (rows,), "initial_h": (*state, R.shape[2]), "initial_c": (*state, R.shape[2])}
     fitting = {
@@ -320,12 +301,9 @@ def _lost(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[Change
     candidates += [{"initial_h": h, "initial_c": c} for h, c in pairs if h != c]
     for sources in candidates:
         description = " and ".join(f"{formal} from the model's input {name}" for formal, name in sources.items())
-        yield _inputs(description, f"connect {description}", partial(_from_given, given=given, sources=sources))
-
-
-def _from_given(values: Arrays, given: Arrays, sources: Mapping[str, str]) -> dict[str, Array]:
-    kinds = {formal: np.int32 if formal == "sequence_lens" else values["X"].dtype for formal in sources}
-    return {formal: given[name].astype(kinds[formal]) for formal, name in sources.items()}
+        kinds = {formal: np.int32 if formal == "sequence_lens" else X.dtype for formal in sources}
+        arrays = {formal: given[name].astype(kinds[formal]) for formal, name in sources.items()}
+        yield with_inputs(description, f"connect {description}", **arrays)
 
 
 def _directions(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
@@ -344,28 +322,8 @@ def _directions(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
             f"exchange the two directions of {listed(states)}",
             lambda values: {name: np.flip(values[name], _layout(node)).copy() for name in states},
         )
-    yield Change(
-        "the backward half run forward in time, not reversed",
-        "the framework ran its backward half on X in the same order: use a forward node with its weights, or reverse X",
-        _not_reversed,
-    )
-    yield Change(
-        "the backward half of Y in the order in which it was computed",
-        "the framework did not put the backward half back in the order of time: reverse that half of its results",
-        _not_put_back,
-    )
-    yield Change(
-        "the two directions of the outputs exchanged",
-        "exchange the directions where they are concatenated",
-        lambda own, values: {
-            name: np.flip(array, _direction_axis(own, name)) for name, array in evaluated(own.node, values).items()
-        },
-    )
-    yield Change(
-        "Y_h of the backward half from the last time step of Y",
-        "the framework took its output at the last time step: take Y's last step, not Y_h",
-        _last_step,
-    )
+    for words, remedy, outputs in _BACKWARD_HALVES:
+        yield Change(words, remedy, outputs)
 
 
 def _layout(node: RecurrentNode) -> int:
@@ -374,10 +332,6 @@ def _layout(node: RecurrentNode) -> int:
 
 def _direction_axis(node: RecurrentNode, output: str) -> int:
     return _layout(node) + (output == "Y")
-
-
-def _time_axis(node: RecurrentNode) -> int:
-    return _layout(node)
 
 
 def _backward(node: RecurrentNode, output: str, array: Array) -> Array:
@@ -391,7 +345,7 @@ def _not_reversed(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
 
     It gets X reversed, and its Y is reversed back.
     """
-    time = _time_axis(node)
+    time = _layout(node)
     outputs = evaluated(node.node, inputs)
     flipped = evaluated(node.node, {**inputs, "X": np.flip(inputs["X"], time).copy()})
     flipped["Y"] = np.flip(flipped["Y"], time)
@@ -403,25 +357,15 @@ def _not_reversed(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
 def _not_put_back(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
     outputs = evaluated(node.node, inputs)
     Y = outputs["Y"]
-    _backward(node, "Y", Y)[...] = _backward(node, "Y", np.flip(Y, _time_axis(node))).copy()
+    _backward(node, "Y", Y)[...] = _backward(node, "Y", np.flip(Y, _layout(node))).copy()
     return outputs
 
 
 def _last_step(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
     outputs = evaluated(node.node, inputs)
-    last = np.take(outputs["Y"], -1, _time_axis(node))
+    last = np.take(outputs["Y"], -1, _layout(node))
     _backward(node, "Y_h", outputs["Y_h"])[...] = _backward(node, "Y_h", last)
     return outputs
-
-
-def _axes(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
-    if {"initial_h", "initial_c", "sequence_lens"} & set(inputs):
-        return  # they tell batch and time apart
-    yield Change(
-        "X with time and batch exchanged",
-        "transpose X before the node and Y behind it: one of the two is batch first",
-        _batch_first,
-    )
 
 
 def _batch_first(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
@@ -429,6 +373,30 @@ def _batch_first(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
     return {**outputs, "Y": outputs["Y"].swapaxes(0, 1 if _layout(node) else 2)}
 
 
-def at(change: Change, node: RecurrentNode) -> Change:
-    """Return the change with the node's name in its description."""
-    return replace(change, words=f"{change.words} at {node.name}", remedy=f"{node.name}: {change.remedy}")
+def _exchanged_outputs(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
+    return {name: np.flip(array, _direction_axis(node, name)) for name, array in evaluated(node.node, inputs).items()}
+
+
+_BACKWARD_HALVES = (
+    (
+        "the backward half run forward in time, not reversed",
+        "the framework ran its backward half on X in the same order: use a forward node with its weights, or reverse X",
+        _not_reversed,
+    ),
+    (
+        "the backward half of Y in the order in which it was computed",
+        "the framework did not put the backward half back in the order of time: reverse that half of its results",
+        _not_put_back,
+    ),
+    (
+        "the two directions of the outputs exchanged",
+        "exchange the directions where they are concatenated",
+        _exchanged_outputs,
+    ),
+    (
+        "Y_h of the backward half from the last time step of Y",
+        "the framework took its output at the last time step: take Y's last step, not Y_h",
+        _last_step,
+    ),
+)
+"""Changes of a bidirectional node's outputs: description, remedy and function."""

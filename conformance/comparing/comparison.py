@@ -18,9 +18,9 @@ import numpy as np
 
 from ...reference.errors import UserError
 from ..models.content import ModelError
-from ..models.execution import ExecutionError, require_inputs
-from .changes import Change, at, changes_of, exchanged, remarks_on
-from .split import Array, Arrays, Evaluator, SplitModel, evaluator
+from ..models.execution import ExecutionError, onnxruntime_process, require_inputs
+from .changes import Change, changes_of, remarks_on, with_inputs
+from .split import Array, Arrays, Evaluator, SplitModel
 
 TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
 """Largest difference of equal results, as a share of the tensor's largest number, by the type of the results."""
@@ -116,8 +116,8 @@ def compare(model: str | Path, inputs: Arrays, outputs: Arrays) -> Comparison:
         split = SplitModel.read(Path(model))
         require_inputs(split.model, inputs)
         _require_results(split, outputs)
-        with evaluator(split, inputs) as values:
-            return _compared(split, values, dict(outputs))
+        with onnxruntime_process() as process:
+            return _compared(split, Evaluator(split, inputs, process), dict(outputs))
     except ModelError as error:
         raise ComparisonError(f"{model} {error}") from None
     except ExecutionError as error:
@@ -170,7 +170,8 @@ def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> 
 def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str, dict[int, Change]]]:
     """Yield changes with their descriptions and remedies.
 
-    First come those of all nodes of an operator together, then those of each node alone.
+    First come those of all nodes of an operator together, then those of each node alone, then exchanges of the weights
+    of two nodes.
     """
     changes_by_node = [
         list(changes_of(node, inputs, values.given)) for node, inputs in zip(split.nodes, values.before, strict=True)
@@ -185,13 +186,8 @@ def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str
             yield f"{description} at {names}", f"{names}: {next(iter(members.values())).remedy}", members
     for number, changes in enumerate(changes_by_node):
         for change in changes:
-            named = at(change, split.nodes[number])
-            yield named.words, named.remedy, {number: change}
-    yield from _exchanges(split, values)
-
-
-def _exchanges(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str, dict[int, Change]]]:
-    """Yield exchanges of the weights of two nodes, with their descriptions and remedies."""
+            name = split.nodes[number].name
+            yield f"{change.words} at {name}", f"{name}: {change.remedy}", {number: change}
     weights = [{n: a for n, a in inputs.items() if n in ("W", "R", "B", "P")} for inputs in values.before]
     shapes = [{name: array.shape for name, array in arrays.items()} for arrays in weights]
     for (i, first), (j, second) in combinations(enumerate(split.nodes), 2):
@@ -199,7 +195,7 @@ def _exchanges(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str,
             yield (
                 f"the weights of {first.name} and {second.name} exchanged",
                 f"exchange W, R and B of {first.name} and {second.name}",
-                {i: exchanged(first, weights[j], second.name), j: exchanged(second, weights[i], first.name)},
+                {i: with_inputs("", "", **weights[j]), j: with_inputs("", "", **weights[i])},
             )
 
 

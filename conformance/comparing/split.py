@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from ...cases.directories.reading import NotOneNode, attributes_of, by_position,
 from ...cases.specs.tensor import array_of
 from ...reference import CELLS, IllegalNode, Node, evaluate
 from ..models.content import ModelError, read_content
-from ..models.execution import ExecutionError, onnxruntime_process, outputs_of, serialized
+from ..models.execution import ExecutionError, outputs_of, serialized
 from ..models.inference import MOST_EXPANDED, main_scope
 from ..models.scope import domain_of, names_read
 from ..workers.process import TargetProcess
@@ -81,11 +79,6 @@ class SplitModel:
             raise ModelError(f"has no {', '.join(CELLS)} node in its main graph")
         return cls(model, nodes)
 
-    @cached_property
-    def constants(self) -> dict[str, Array]:
-        """Initializers of the main graph, by name."""
-        return {tensor.name: array_of(tensor) for tensor in self.model.graph.initializer}
-
     @property
     def outputs(self) -> tuple[str, ...]:
         """Names of the model's outputs."""
@@ -117,8 +110,9 @@ class Evaluator:
 
     def __init__(self, split: SplitModel, given: Arrays, process: TargetProcess) -> None:
         self._split, self._process, self.given = split, process, given
-        self._constants = {name: array for name, array in split.constants.items() if name not in given}
-        self._models: dict[tuple[tuple[str, ...], tuple[str, ...]], bytes] = {}
+        initializers = {tensor.name: tensor for tensor in split.model.graph.initializer if tensor.name not in given}
+        self._constants = {name: array_of(tensor) for name, tensor in initializers.items()}
+        self._models: dict[tuple[tuple[str, ...], frozenset[str]], tuple[bytes, list[str]]] = {}
         self.before: list[dict[str, Array]] = []
         """For each recurrent node, its inputs by formal name in the model as it is."""
         self._known = [{**self._constants, **given}]
@@ -153,41 +147,36 @@ class Evaluator:
         missing = tuple(dict.fromkeys(name for name in names if name not in values))
         computed: dict[str, Array] = {}
         if missing:
-            needed = self._needed(missing, values)
-            model = self._models.get((missing, needed))
-            if model is None:
-                model = self._models[missing, needed] = self._part(missing, needed, values)
+            key = missing, frozenset(values)
+            if key not in self._models:
+                self._models[key] = self._part(missing, values)
+            model, needed = self._models[key]
             arrays = outputs_of(self._process, model, missing, {name: values[name] for name in needed})
             if none := [name for name, array in arrays.items() if array is None]:
                 raise ExecutionError(f"{none[0]} is no tensor of numbers")
             computed = {name: np.asarray(array) for name, array in arrays.items()}
         return {name: values[name] if name in values else computed[name] for name in names}
 
-    def _nodes(self, names: Sequence[str], values: Arrays) -> list[NodeProto]:
-        """Return the nodes between known tensors and wanted ones, in the model's order."""
-        wanted_names, nodes = set(names), []
-        for node in reversed(self._split.model.graph.node):
-            if any(name in wanted_names and name not in values for name in node.output):
+    def _part(self, names: Sequence[str], values: Arrays) -> tuple[bytes, list[str]]:
+        """Return the model of the nodes between known tensors and wanted ones, and the names of its inputs."""
+        whole, wanted, nodes = self._split.model, set(names), list[NodeProto]()
+        for node in reversed(whole.graph.node):
+            if any(name in wanted and name not in values for name in node.output):
                 nodes.append(node)
-                wanted_names.update(names_read([node]))
-        return nodes[::-1]
-
-    def _needed(self, names: Sequence[str], values: Arrays) -> tuple[str, ...]:
-        read = dict.fromkeys(names_read(self._nodes(names, values)))
-        return tuple(name for name in read if name in values and name not in self._constants)
-
-    def _part(self, names: Sequence[str], needed: Sequence[str], values: Arrays) -> bytes:
-        whole = self._split.model
-        nodes = self._nodes(names, values)
-        read = set(names_read(nodes)) & self._constants.keys()
+                wanted.update(names_read([node]))
+        nodes.reverse()
+        read = dict.fromkeys(names_read(nodes))
+        needed = [name for name in read if name in values and name not in self._constants]
         part = ModelProto(ir_version=whole.ir_version, opset_import=whole.opset_import)
         part.graph.name = whole.graph.name
         part.graph.node.extend(nodes)
         for name in needed:
             element = helper.np_dtype_to_tensor_dtype(values[name].dtype)
             part.graph.input.append(helper.make_tensor_value_info(name, element, None))
-        part.graph.initializer.extend(t for t in whole.graph.initializer if t.name in read)
-        return serialized(part, names)
+        part.graph.initializer.extend(
+            t for t in whole.graph.initializer if t.name in read and t.name in self._constants
+        )
+        return serialized(part, names), needed
 
 
 def evaluated(node: Node, inputs: Arrays) -> dict[str, Array]:
@@ -202,13 +191,3 @@ def evaluated(node: Node, inputs: Arrays) -> dict[str, Array]:
 def _named(node: RecurrentNode, outputs: Arrays) -> dict[str, Array]:
     """Return a node's outputs by the names that they have in the model."""
     return {name: outputs[formal] for formal, name in node.outputs.items()}
-
-
-@contextmanager
-def evaluator(split: SplitModel, given: Arrays) -> Iterator[Evaluator]:
-    """Yield an evaluator that uses onnxruntime's CPU provider for all nodes but the recurrent ones.
-
-    Raise ExecutionError.
-    """
-    with onnxruntime_process() as process:
-        yield Evaluator(split, given, process)
