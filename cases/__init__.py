@@ -1,13 +1,8 @@
 """Cases: the space of configurations, profiles, models and their inputs."""
 
-from ..reference import operator_names
 from .axes.violation import Violation
-from .operators.causal_conv_with_state import CAUSAL_CONV_FAMILY, DILATED_CAUSAL_CONV_FAMILY
-from .operators.dynamic_quantize_lstm import DYNAMIC_QUANTIZE_FAMILY
-from .operators.extended_lstm.family import EXTENDED_FAMILY
-from .operators.linear_attention.family import LINEAR_ATTENTION_FAMILY, ONNXRUNTIME_LINEAR_ATTENTION_FAMILY
+from .operators import tables as _tables  # noqa: F401 - names the cases of each operator
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
-from .profiles.recurrent import RECURRENT
 from .simple import SimpleFamily, SimpleSpec
 from .specs.case import ABILITIES, Case, Course, Feed, Spec, Step, Trial
 from .specs.family import (
@@ -52,15 +47,4 @@ __all__ = [
     "register",
 ]
 
-for _family in (
-    RECURRENT,
-    EXTENDED_FAMILY,
-    DYNAMIC_QUANTIZE_FAMILY,
-    CAUSAL_CONV_FAMILY,
-    DILATED_CAUSAL_CONV_FAMILY,
-    LINEAR_ATTENTION_FAMILY,
-    ONNXRUNTIME_LINEAR_ATTENTION_FAMILY,
-):
-    if {*_family.operators} <= {*operator_names()}:  # no cases for operators that the installed onnx lacks
-        register(_family)
 load_operators()

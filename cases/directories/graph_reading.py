@@ -119,7 +119,7 @@ def read_node_graph(model: onnx.ModelProto | bytes) -> NodeGraph:
         Model with its external data loaded, if it has any.
 
     Raise NotOneNode if the model holds other nodes, IllegalNode if a node has attributes or outputs that its operator
-    version does not define. Types and shapes are not checked: :func:`..reference.configure` does that.
+    version does not define. Types and shapes are not checked: :func:`...reference.configure` does that.
     """
     proto, constants, nodes = read_graph(model)
     auxiliary = [node for node in nodes if _is_beside(node)]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ...reference import Node
 from ..simple.family import SimpleFamily
 from ..simple.spec import SimpleSpec
+from ..specs.family import register
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,6 @@ class CausalConvFamily(SimpleFamily):
     constants = ("weight", "bias")
     carried = MappingProxyType({"past_state": "present_state"})
     sequence = "length"
-
-
-CAUSAL_CONV_FAMILY = CausalConvFamily()
 
 
 @dataclass(frozen=True)
@@ -110,4 +108,5 @@ class DilatedCausalConvFamily(CausalConvFamily):
         return super().node_features(node, inputs) | {name for name, present in features.items() if present}
 
 
-DILATED_CAUSAL_CONV_FAMILY = DilatedCausalConvFamily()
+register(CausalConvFamily())
+register(DilatedCausalConvFamily())

@@ -14,6 +14,7 @@ from ..axes.generator import gain, integers, uniform
 from ..axes.violation import Draft, Violation
 from ..profiles.recurrent import CellFamily
 from ..specs.data import TensorDraft
+from ..specs.family import register
 from ..specs.features import Observed
 from ..specs.illegal import inherited_violations
 from ..specs.spec import RECURRENT_AXES, CaseSpec
@@ -142,4 +143,4 @@ class _Dynamic(CellFamily):
         return inherited_violations(op, version, QuantizedSpec)
 
 
-DYNAMIC_QUANTIZE_FAMILY = _Dynamic()
+register(_Dynamic())

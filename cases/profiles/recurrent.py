@@ -16,7 +16,7 @@ from ...reference import CELLS, FORMATS, Node, operator_version
 from ..axes.axis import NOTHING, Axis, features_in
 from ..axes.generator import uniform
 from ..axes.violation import Violation
-from ..specs.family import FRESH_CASES, Family, Level
+from ..specs.family import FRESH_CASES, Family, Level, register
 from ..specs.features import all_features, node_features, recurrent_features
 from ..specs.illegal import break_case, illegal_cases, violations_of
 from ..specs.recurrent import recurrent_case
@@ -256,4 +256,4 @@ def _unit_exponent(value: float) -> int:
     return (over & -over).bit_length() - under.bit_length()
 
 
-RECURRENT = RecurrentFamily()
+register(RecurrentFamily())

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, fields, replace
 from itertools import chain, islice
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar
 
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ from .features import groups_with, tell_words
 
 if TYPE_CHECKING:
     from .drawing import Bounds
+
+F = TypeVar("F", bound="Family")
 
 SIZES = ("T", "N", "I", "H")
 
@@ -199,19 +201,27 @@ class Family(ABC):
 
 
 _FAMILIES: dict[str, Family] = {}
+_AWAITED: dict[str, Callable[[], object]] = {}
+
 FRESH_CASES = 64
 """Fresh cases of a nonce that must pass in each row of a certificate for it to reach a level."""
 
 _DRAWS = 20 * FRESH_CASES
 
 
-def register(family: Family) -> Family:
+def register(family: F) -> F:
     """Register the cases of operators. Raise UnknownOperator for an operator that does not exist."""
     for op in family.operators:
         versions_of(op)
         _FAMILIES[op] = family
+        _AWAITED.pop(op, None)
     tell_words(getattr(family.spec, "axes", ()))
     return family
+
+
+def await_family(op: str, load: Callable[[], object]) -> None:
+    """Make it known that an operator has cases. `load` registers its family when that is first asked for."""
+    _AWAITED[op] = load
 
 
 def forget(op: str) -> None:
@@ -221,18 +231,21 @@ def forget(op: str) -> None:
 
 def family_of(op: str) -> Family:
     """Return the family of an operator. Raise KeyError for an operator without cases."""
+    if op in _AWAITED:
+        _AWAITED[op]()
     return _FAMILIES[op]
 
 
 def drawn_operators() -> tuple[str, ...]:
     """Return the operators whose families draw random cases themselves; `--random` and filling use these."""
-    return tuple(op for op, family in _FAMILIES.items() if type(family).random_case is not Family.random_case)
+    families = {op: family_of(op) for op in (*_FAMILIES, *_AWAITED)}
+    return tuple(op for op, family in families.items() if type(family).random_case is not Family.random_case)
 
 
 def operator_versions(domain: str | None = "") -> Iterator[tuple[str, int]]:
     """Return every (operator, since_version) of a domain that has cases; None: of all domains."""
     for op in operator_names(domain):
-        if op in _FAMILIES:
+        if op in _FAMILIES or op in _AWAITED:
             for version in versions_of(op):
                 yield op, version
 

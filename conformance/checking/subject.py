@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
 
-from ...reference import OPERATORS, Operator, OperatorVersion, operator_version, versions_of
+from ...reference import (
+    Operator,
+    OperatorVersion,
+    document_of,
+    operator_names,
+    operator_of,
+    operator_version,
+    versions_of,
+)
 from ...reference.documents.tensors import SEQ_LENGTH, Extent
 from ..models.content import NotConstant
 from ..models.folding import constant, repeated
@@ -21,8 +29,9 @@ from ..models.tensor_type import Dimension, Type
 @cache
 def judged_operators() -> Mapping[tuple[str, str], Operator]:
     """Return the operators that are judged, by domain and name, former names included."""
-    documents = [(operator, operator.document) for operator in OPERATORS.values()]
-    return {key: operator for operator, document in documents for key in (document.key, *document.former)}
+    documents = [document_of(name) for name in operator_names()]
+    operators = [(operator_of(document.op_type, document.domain), document) for document in documents]
+    return {key: operator for operator, document in operators for key in (document.key, *document.former)}
 
 
 def operator_judged(node: NodeProto) -> Operator | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ...cases import Case, Spec, Trial, build_case, features_of, group_of
@@ -91,15 +91,10 @@ def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]
     return frozenset(traits)
 
 
-@cache
-def _words() -> dict[str, str]:
-    """Return the descriptions of traits for readers. A trait is a feature without hyphens."""
-    return {feature.replace("-", " "): words for feature, words in WORDS.items()}
-
-
 def worded(trait: str) -> str:
     """Return the description of a trait for readers."""
-    return _words().get(trait) or trait.removeprefix("uses ").removeprefix("about ")
+    feature = trait.replace(" ", "-")  # a trait is a feature without hyphens
+    return WORDS.get(feature) or trait.removeprefix("uses ").removeprefix("about ")
 
 
 def job_of(trial: Trial) -> Job:

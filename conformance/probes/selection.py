@@ -12,8 +12,8 @@ from pathlib import Path
 from ...cases import PROFILES, Spec, operator_versions, profile
 from ...cases.profiles.profiles import NotListed
 from ...cases.specs.family import drawn_operators
-from ...reference import FORMATS, document_of, operator_names, operator_version, versions_of
-from ...reference.documents.operators import operator_called
+from ...reference import FORMATS, operator_names, operator_version, versions_of
+from ...reference.documents.operators import operator_called, prefix_of
 from ...reference.errors import UserError
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
 from .naming import UnknownName as UnknownName
@@ -336,7 +336,7 @@ def _places(pattern: str, meant: Versions, others: Versions) -> tuple[list[Versi
         of_name = [
             (op, version)
             for op, version in every
-            if pattern.startswith(begins.format(prefix=document_of(op).prefix, version=version))
+            if pattern.startswith(begins.format(prefix=prefix_of(op), version=version))
         ]
         if of_name:
             return [of_name], "version" in begins or bool(_WILD & set(pattern))

@@ -12,7 +12,7 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, Struct, ValidationError, convert
 
 from .interpretations import QUESTIONS
-from .operators import Document, document_of, operator_names, versions_of
+from .operators import Document, document_of, operator_names, prefix_of, versions_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -143,7 +143,7 @@ def _base(table: _Table, op_type: str, place: str) -> tuple[str, int] | None:
             raise ClauseError(f"{place}: a table with version or without extends another one")
         return None
     others = [name for name in operator_names() if name != document_of(op_type).name]
-    of = next((name for name in others if document_of(name).prefix == table.extends), None)
+    of = next((name for name in others if prefix_of(name) == table.extends), None)
     if of is None:
         raise ClauseError(f"{place}: extends is the prefix of a known operator's clauses, not {table.extends!r}")
     version = versions_of(of)[-1] if table.version is None else table.version
@@ -249,5 +249,5 @@ def topic_of(id: str) -> str:
 
 def document_saying(id: str) -> Document | None:
     """Return the document of a clause by the clause's id; None if no known document has it."""
-    documents = map(document_of, operator_names())
-    return next((document for document in documents if id.startswith(f"{document.prefix}.")), None)
+    name = next((name for name in operator_names() if id.startswith(f"{prefix_of(name)}.")), None)
+    return None if name is None else document_of(name)

@@ -7,7 +7,7 @@ the documents that have it; their clause tables explain it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import Any
 
@@ -39,8 +39,24 @@ class Question(Struct, frozen=True):
     rare: tuple[str, ...] = ()
 
 
-QUESTIONS: dict[str, Question] = {}
-"""Questions of every document that is known, by name."""
+class _Questions(dict[str, Question]):
+    """Questions of the documents that are loaded, by name. A search for another question loads the other documents."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._load: Callable[[], object] = lambda: None
+
+    def await_documents(self, load: Callable[[], object]) -> None:
+        """Set the function that loads all documents."""
+        self._load = load
+
+    def __contains__(self, name: object) -> bool:
+        if not super().__contains__(name):
+            self._load()
+        return super().__contains__(name)
+
+
+QUESTIONS = _Questions()
 
 
 def ask(questions: Collection[Question]) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import onnx
 import onnx.defs
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from ..numbers.accuracy import FORMATS
 from .errata import Default, corrected
-from .interpretations import Question, ask
+from .interpretations import QUESTIONS, Question, ask
 from .tensors import HIDDEN_SIZE, LENGTHS, SEQ_LENGTH, Extent, TensorForm
 
 
@@ -183,7 +183,7 @@ class Document:
     @property
     def prefix(self) -> str:
         """The beginning of the ids of its clauses, faults and cases."""
-        return self.name.lower().replace("::", ".")
+        return prefix_of(self.name)
 
     @property
     def title(self) -> str:
@@ -205,51 +205,98 @@ _PAGES = {"": "https://onnx.ai/onnx/operators/onnx__{}.html"}
 MISSING: dict[str, str] = {}
 """Operators of ONNX's that are not known since the installed ``onnx`` has no schema of theirs: by name a sentence."""
 
-_DOCUMENTS: dict[str, Document] = {}
+_KEYS: dict[str, tuple[str, str]] = {}
+"""Domain and op_type of each known operator, by its name."""
+
 _NAMES: dict[tuple[str, str], str] = {}
+_DOCUMENTS: dict[str, Document] = {}
+_AWAITED: dict[str, _Awaited] = {}
+
+
+class _Awaited(NamedTuple):
+    """An operator whose document is not loaded: its versions as in the document, and the function that declares it."""
+
+    versions: tuple[int, ...] | None
+    load: Callable[[], object]
+
+
+def await_document(key: tuple[str, str], versions: tuple[int, ...] | None, load: Callable[[], object]) -> None:
+    """Make an operator known. `load` declares its document when that is first asked for.
+
+    versions
+        Every since_version of the document; None if ``onnx`` has the schemas.
+    """
+    _AWAITED[_enter(*key)] = _Awaited(versions, load)
 
 
 def declare(document: Document) -> Document:
     """Make an operator known; once is enough. Raises ValueError where its domain has another one of that name: small
     and large letters are alike."""
-    for known in _DOCUMENTS.values():
-        if (known.domain, known.op_type.lower()) == (document.domain, document.op_type.lower()):
-            if known != document:
-                raise ValueError(f"{document.title}: the name is that of {known.title}")
-            return document
-    taken = {known.op_type.lower() for known in _DOCUMENTS.values()}
-    name = document.title if document.op_type.lower() in taken else document.op_type
+    name = _NAMES.get(document.key) or _enter(*document.key)
+    if name in _AWAITED:
+        _AWAITED[name].load()  # another document has the name, or this is its module, and nothing happens
+    if _DOCUMENTS.setdefault(name, document) != document:
+        raise ValueError(f"{document.title}: the name is that of {_DOCUMENTS[name].title}")
+    _AWAITED.pop(name, None)
     ask(document.questions)
-    _DOCUMENTS[name], _NAMES[document.key] = document, name
-    for cached in (versions_of, operator_version):
-        cached.cache_clear()
     return document
 
 
-def has_schema(document: Document) -> bool:
-    """Return whether the versions of a document are there; where ``onnx`` lacks them, the operator goes to MISSING."""
-    if document.versions is not None or onnx.defs.has(document.op_type, document.domain):
+def _enter(domain: str, op_type: str) -> str:
+    """Return the name of a new operator. Raise ValueError where its domain has one of that name."""
+    title = f"{domain}::{op_type}" if domain else op_type
+    taken = {(other, known.lower()): name for (other, known), name in _NAMES.items()}
+    if (domain, op_type.lower()) in taken:
+        raise ValueError(f"{title}: the name is that of {document_of(taken[domain, op_type.lower()]).title}")
+    name = title if op_type.lower() in {known for _, known in taken} else op_type
+    _KEYS[name], _NAMES[domain, op_type] = (domain, op_type), name
+    return name
+
+
+def load_documents() -> None:
+    """Load the documents of all known operators."""
+    for name in operator_names():
+        document_of(name)
+
+
+QUESTIONS.await_documents(load_documents)
+
+
+def has_schema(op_type: str) -> bool:
+    """Return whether the installed ``onnx`` has the schema of an operator of its own; else it goes to MISSING."""
+    if onnx.defs.has(op_type, ""):
         return True
-    MISSING[document.op_type] = f"onnx {onnx.__version__} has no schema of {document.op_type}: install a newer one"
+    MISSING[op_type] = f"onnx {onnx.__version__} has no schema of {op_type}: install a newer one"
     return False
 
 
 def operator_names(domain: str | None = None) -> tuple[str, ...]:
     """Return the names of known operators, or those of one domain, in the order of their declaration."""
-    return tuple(name for name, document in _DOCUMENTS.items() if domain in (None, document.domain))
+    return tuple(name for name, (other, _) in _KEYS.items() if domain in (None, other))
+
+
+def prefix_of(name: str) -> str:
+    """Return the beginning of the ids of an operator's clauses, faults and cases."""
+    return name.lower().replace("::", ".")
 
 
 def document_of(op_type: str, domain: str = "") -> Document:
     """Return the document of an operator, by its name with or without domain. Raise UnknownOperator."""
-    document = _DOCUMENTS.get(op_type)
-    if document is None or domain not in ("", document.domain):
-        document = _DOCUMENTS.get(f"{domain}::{op_type}")
-    if document is None:
-        if op_type in MISSING:
-            raise UnknownOperator(MISSING[op_type])
-        names = ", ".join(document.title for document in _DOCUMENTS.values())
-        raise UnknownOperator(f"no operator {op_type!r} in domain {domain!r}; there are: {names}")
-    return document
+    name = _name_of(op_type, domain)
+    if name not in _DOCUMENTS:
+        _AWAITED[name].load()
+    return _DOCUMENTS[name]
+
+
+def _name_of(op_type: str, domain: str) -> str:
+    """Return the name of a known operator, by its name with or without domain. Raise UnknownOperator."""
+    for name in (op_type, f"{domain}::{op_type}"):
+        if name in _KEYS and domain in ("", _KEYS[name][0]):
+            return name
+    if op_type in MISSING:
+        raise UnknownOperator(MISSING[op_type])
+    names = ", ".join(f"{other}::{name}" if other else name for other, name in _NAMES)
+    raise UnknownOperator(f"no operator {op_type!r} in domain {domain!r}; there are: {names}")
 
 
 def operator_called(text: str) -> str:
@@ -261,15 +308,17 @@ def operator_called(text: str) -> str:
 def forget(op_type: str) -> None:
     """Make an operator unknown again: one of which nothing has been worked out so far."""
     document = _DOCUMENTS.pop(op_type)
-    del _NAMES[document.key]
+    del _NAMES[document.key], _KEYS[op_type]
     for cached in (versions_of, operator_version):
         cached.cache_clear()
 
 
 def document_meant(op_type: str, domain: str) -> Document:
     """Return the document of a node's operator, also by its former name. Raise UnknownOperator."""
-    for document in _DOCUMENTS.values():
-        if (domain, op_type) in (document.key, *document.former):
+    if (domain, op_type) in _NAMES:
+        return document_of(_NAMES[domain, op_type])
+    for document in map(document_of, operator_names()):
+        if (domain, op_type) in document.former:
             return document
     title = f"{domain}::{op_type}" if domain else op_type
     raise UnknownOperator(f"{title} is no operator that is judged here: {', '.join(operator_names())}")
@@ -281,14 +330,16 @@ def versions_of(op_type: str, domain: str = "") -> tuple[int, ...]:
 
     Raise UnknownOperator.
     """
-    document = document_of(op_type, domain)
-    if document.versions is not None:
-        return tuple(sorted(document.versions))
+    name = _name_of(op_type, domain)
+    own = _AWAITED[name].versions if name in _AWAITED else _DOCUMENTS[name].versions
+    if own is not None:
+        return tuple(sorted(own))
+    domain, known = _KEYS[name]
     versions: list[int] = []
     with contextlib.suppress(onnx.defs.SchemaError):  # there is none before the first
         while True:  # one by one, newest first: to have all schemas of all operators made takes far longer
             before = versions[-1] if versions else _BEYOND
-            versions.append(onnx.defs.get_schema(document.op_type, before - 1, document.domain).since_version)
+            versions.append(onnx.defs.get_schema(known, before - 1, domain).since_version)
     return tuple(reversed(versions))
 
 

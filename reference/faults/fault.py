@@ -18,7 +18,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ..documents.clauses import base_of, clause_named, clauses_of
-from ..documents.operators import document_of, operator_names, versions_of
+from ..documents.operators import operator_names, prefix_of, versions_of
 from ..numbers.accuracy import FORMATS
 from ..recurrent.rnn import CELLS
 from .memory import Memory
@@ -188,7 +188,7 @@ class Fault:
 
     def clause(self, op_type: str) -> str:
         """Return the id of the violated clause of that operator."""
-        return f"{document_of(op_type).prefix}.{self.topic}"
+        return f"{prefix_of(op_type)}.{self.topic}"
 
 
 class FaultTable(UserDict[str, Fault]):
@@ -294,7 +294,7 @@ def _enter(fault: Fault, place: str, table: FaultTable) -> None:
             raise FaultError(f"{place}: there is no operator {op_type!r}; one of {', '.join(operator_names())}")
         if fault.clause(op_type) not in {c.id for c in clauses_of(op_type)}:
             raise FaultError(f"{place}: there is no clause {fault.clause(op_type)}")
-    owner = next((name for name in operator_names() if fault.id.startswith(f"{document_of(name).prefix}.")), None)
+    owner = next((name for name in operator_names() if fault.id.startswith(f"{prefix_of(name)}.")), None)
     if owner is not None and fault.operators != (owner,):
         raise FaultError(f"{place}: an id that begins so is about {owner} alone")
     existing = {v for op_type in fault.operators for v in versions_of(op_type)}

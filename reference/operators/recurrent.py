@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
-from ..documents.operators import Document, declare, document_of
+from ..documents.operators import Document, declare
 from ..documents.tensors import recurrent_forms
 from ..faults.contexts import reported_steps
 from ..faults.fault import Fault
@@ -28,7 +28,7 @@ from ..recurrent.node import Node
 from ..recurrent.rnn import CELLS
 from ..recurrent.special import special_mismatches
 from ..recurrent.stacking import expecting_each
-from .operator import Classes, Conforming, Operator
+from .operator import Classes, Conforming, Operator, register
 from .written import Diagnostic, StatedSize, Written
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
@@ -83,15 +83,11 @@ Arrays = Mapping[str, Array]
 Outputs = dict[str, Array]
 
 
-def _declare(cell: Cell) -> None:
-    """Declare the document of one of ONNX's recurrent operators."""
+def _document(cell: Cell) -> Document:
+    """Return the document of one of ONNX's recurrent operators."""
     forms = recurrent_forms(len(cell.gates), len(cell.peepholes), cell.inner)
     clauses = Path(__file__).with_name(cell.op_type.lower()) / "clauses.toml"
-    declare(Document(cell.op_type, "", clauses, questions=RECURRENT_QUESTIONS, tensors=forms))
-
-
-for _cell in CELLS.values():  # before loading the fault tables, which name these operators
-    _declare(_cell)
+    return Document(cell.op_type, "", clauses, questions=RECURRENT_QUESTIONS, tensors=forms)
 
 
 def _kernel(style: Style) -> Callable[[Node, Arrays], Arrays]:
@@ -116,7 +112,7 @@ class RecurrentOperator(Operator):
 
     def __init__(self, cell: Cell, document: Document | None = None) -> None:
         """Declare the operator of a cell; `document` is needed if the cell is not ONNX's."""
-        self.document = document_of(cell.op_type) if document is None else declare(document)
+        self.document = _document(cell) if document is None else declare(document)
         self._cell = register_cell(replace(cell, domain=self.document.domain) if self.document.domain else cell)
         self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
         flushing = replace(STYLES["lanes"], name="flushing", flushes=True)
@@ -174,3 +170,7 @@ class RecurrentOperator(Operator):
     def stated_sizes(self, written: Written) -> Mapping[str, StatedSize]:
         """Return the sizes that attributes set."""
         return stated_sizes(written)
+
+
+for _cell in CELLS.values():
+    register(RecurrentOperator(_cell))

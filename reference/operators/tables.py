@@ -1,31 +1,34 @@
-"""Registration of every operator and every fault table of this package, done when this module is imported.
+"""Table of the operators of this package, each loaded when it is first asked for, and of their faults.
 
-User-defined operators are registered with :func:`.operator.register` in the same way.
+The module of an operator registers it with :func:`.operator.register`, as modules of other distributions do.
 """
 
+from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 
-from ..documents.operators import MISSING, has_schema
+from ..documents.operators import MISSING, await_document, has_schema
 from ..faults.fault import FAULTS
-from ..recurrent.rnn import CELLS
-from .causal_conv_with_state import CausalConvWithState, DilatedCausalConvWithState
-from .described import DescribedOperator
-from .dynamic_quantize_lstm import DYNAMIC_QUANTIZE_LSTM
-from .extended_lstm.operator import EXTENDED_LSTM
-from .linear_attention import LinearAttention, OnnxruntimeLinearAttention
-from .operator import register
-from .recurrent import RecurrentOperator
 
-# Described operators whose schema the installed onnx has; an operator that extends one comes with it.
-DESCRIBED: tuple[DescribedOperator, ...] = tuple(
-    operator
-    for family in (
-        (CausalConvWithState(), DilatedCausalConvWithState()),
-        (LinearAttention(), OnnxruntimeLinearAttention()),
-    )
-    if has_schema(family[0].document)
-    for operator in family
-)
+MODULES: Mapping[str, str] = {
+    "LSTM": "recurrent",
+    "GRU": "recurrent",
+    "RNN": "recurrent",
+    "com.microsoft::DynamicQuantizeLSTM": "dynamic_quantize_lstm",
+    "com.amd.quark::ExtendedLSTM": "extended_lstm.operator",
+    "CausalConvWithState": "causal_conv_with_state",
+    "com.microsoft::CausalConvWithState": "causal_conv_with_state",
+    "LinearAttention": "linear_attention",
+    "com.microsoft::LinearAttention": "linear_attention",
+}
+"""Module of each operator of this package. Those of other domains than ONNX's have one version, 1."""
+
+for _title, _module in MODULES.items():
+    _domain, _, _op_type = _title.rpartition("::")
+    # An operator of another domain that extends one of ONNX's comes with it.
+    if _op_type not in MISSING and (_domain or has_schema(_op_type)):
+        _load = partial(import_module, f".{_module}", __package__)
+        await_document((_domain, _op_type), (1,) if _domain else None, _load)
 
 UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM"), *(("", name) for name in MISSING)})
 """Operators without a document here: those of other domains, and those without a schema in the installed onnx."""
@@ -57,10 +60,10 @@ def _load_faults() -> None:
     from .lstm import faults as lstm_faults  # noqa: F401
     from .rnn import faults as rnn_faults  # noqa: F401
 
-    for operator in DESCRIBED:
-        import_module(f"{type(operator).__module__}.faults")
+    if "CausalConvWithState" not in MISSING:
+        from .causal_conv_with_state import faults as causal_conv_faults  # noqa: F401
+    if "LinearAttention" not in MISSING:
+        from .linear_attention import faults as linear_attention_faults  # noqa: F401
 
 
 FAULTS.await_tables(_load_faults)
-for _operator in (*map(RecurrentOperator, CELLS.values()), EXTENDED_LSTM, DYNAMIC_QUANTIZE_LSTM, *DESCRIBED):
-    register(_operator)

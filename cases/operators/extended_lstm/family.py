@@ -18,7 +18,7 @@ from ...profiles.profiles import written_cases
 from ...profiles.random_cases import distinct
 from ...profiles.recurrent import RecurrentFamily
 from ...specs.data import inputs_of
-from ...specs.family import FRESH_CASES, Family, Level
+from ...specs.family import FRESH_CASES, Family, Level, register
 from ...specs.features import Observed, groups_with, tested
 from ...specs.illegal import break_case
 from .axes import EXTENDED_AXES
@@ -167,4 +167,4 @@ def _all_features() -> frozenset[str]:
     return frozenset().union(*(spec.features for spec in specs))
 
 
-EXTENDED_FAMILY = _Extended()
+register(_Extended())

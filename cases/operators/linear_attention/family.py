@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ....reference import Node, resolve
 from ...simple.family import SimpleFamily
+from ...specs.family import register
 from .spec import BETAS, DECAYS, LinearAttentionSpec, OnnxruntimeLinearAttentionSpec, draw
 from .violations import VIOLATIONS
 
@@ -269,5 +270,5 @@ class OnnxruntimeLinearAttentionFamily(LinearAttentionFamily):
         return features | {feature for feature, is_there in features_present.items() if is_there}
 
 
-LINEAR_ATTENTION_FAMILY = LinearAttentionFamily()
-ONNXRUNTIME_LINEAR_ATTENTION_FAMILY = OnnxruntimeLinearAttentionFamily()
+LINEAR_ATTENTION_FAMILY = register(LinearAttentionFamily())
+ONNXRUNTIME_LINEAR_ATTENTION_FAMILY = register(OnnxruntimeLinearAttentionFamily())

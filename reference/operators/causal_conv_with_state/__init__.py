@@ -8,6 +8,7 @@ from types import MappingProxyType
 from ...documents.operators import Document, NodeRules, OperatorVersion
 from ...documents.tensors import ONE, Extent, TensorForm, by_name
 from ..described import Described, DescribedOperator, Outputs
+from ..operator import register
 from .recurrence import convolved, radii
 
 _N, _C, _L = Extent("batch_size"), Extent("channels"), Extent("length")
@@ -89,3 +90,7 @@ class DilatedCausalConvWithState(CausalConvWithState):
     document = Document(
         "CausalConvWithState", "com.microsoft", Path(__file__).with_name("dilated.toml"), {1: _dilated_version()}
     )
+
+
+register(CausalConvWithState())
+register(DilatedCausalConvWithState())

@@ -17,6 +17,7 @@ from ...documents.tensors import HIDDEN_SIZE, LENGTHS, Dynamic, Extent, Levels, 
 from ...numbers.bounded import Bounded, either
 from ...recurrent.configuration import RECURRENT_QUESTIONS
 from ...recurrent.rnn import LSTM, in_order
+from ..operator import register
 from ..recurrent import RecurrentOperator
 
 Array = NDArray[np.float64]
@@ -196,4 +197,4 @@ _CELL = replace(LSTM, op_type=OP_TYPE, unmarked=frozenset(), operands=QuantizedO
 
 _CLAUSES = Path(__file__).with_name("clauses.toml")
 _DOCUMENT = Document(OP_TYPE, DOMAIN, _CLAUSES, {1: _version()}, questions=(*RECURRENT_QUESTIONS, *QUESTIONS))
-DYNAMIC_QUANTIZE_LSTM = RecurrentOperator(_CELL, _DOCUMENT)
+register(RecurrentOperator(_CELL, _DOCUMENT))

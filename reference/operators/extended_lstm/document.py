@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...documents.interpretations import Question
-from ...documents.operators import Document, OperatorVersion, declare
+from ...documents.operators import Document, OperatorVersion
 from ...documents.tensors import Stated, recurrent_forms
 from ...numbers.affine import Affine
 from ...recurrent.configuration import Configuration, configure
@@ -104,15 +104,13 @@ def _version() -> OperatorVersion:
     )
 
 
-DOCUMENT = declare(
-    Document(
-        OP_TYPE,
-        _DOMAIN,
-        Path(__file__).with_name("clauses.toml"),
-        {1: _version()},
-        questions=(Question("state_quantization", STATES),),
-        former=(("com.vai.quantize", "VitisLSTM"),),
-    )
+DOCUMENT = Document(
+    OP_TYPE,
+    _DOMAIN,
+    Path(__file__).with_name("clauses.toml"),
+    {1: _version()},
+    questions=(Question("state_quantization", STATES),),
+    former=(("com.vai.quantize", "VitisLSTM"),),
 )
 
 

@@ -19,7 +19,7 @@ from ...numbers.bounded import RADIUS_SLACK, Bounded
 from ...recurrent.expectation import Expectation, Measure
 from ...recurrent.gates import Steps
 from ...recurrent.node import Node
-from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of
+from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of, register
 from ..written import Diagnostic, StatedSize, Written
 from .arithmetic import ARITHMETICS
 from .computation import ExtendedComputation, computation_of, later_steps
@@ -288,4 +288,4 @@ def _float32(computation: ExtendedComputation) -> Arrays:
     return {"Y": Y if y is None else y.rounded(Y).astype(np.float32)}
 
 
-EXTENDED_LSTM = _ExtendedLSTM()
+register(_ExtendedLSTM())

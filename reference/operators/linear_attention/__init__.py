@@ -16,7 +16,7 @@ from ...faults.fault import Fault
 from ...numbers.accuracy import WIDER_PRESETS, any_of
 from ...recurrent.node import Node
 from ..described import Described, DescribedOperator
-from ..operator import Classes
+from ..operator import Classes, register
 from ..written import Diagnostic, Written
 from .bounds import bound, costs_of, returned_radius
 from .recurrence import RULES, Array, Attention, advance, retrieve_in_order
@@ -188,3 +188,7 @@ class OnnxruntimeLinearAttention(LinearAttention):
         heads, keys = c.sizes["kv_num_heads"], c.sizes.get("k_num_heads", 0)
         if not keys or heads % keys:
             raise self.illegal("shapes", f"kv_num_heads {heads} is no multiple of the {keys} heads of key")
+
+
+register(LinearAttention())
+register(OnnxruntimeLinearAttention())

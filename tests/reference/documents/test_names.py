@@ -4,10 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from onnxspec.reference import ClauseError, Node, OperatorVersion, UnknownOperator, clauses_of, operator_names
+from onnxspec.reference import (
+    ClauseError,
+    Node,
+    OperatorVersion,
+    UnknownOperator,
+    clauses_of,
+    operator_names,
+    versions_of,
+)
 from onnxspec.reference.documents import Document, clauses, operators
 from onnxspec.reference.documents.clauses import parse_clauses
-from onnxspec.reference.documents.operators import declare, document_of
+from onnxspec.reference.documents.operators import await_document, declare, document_of
 
 DOMAIN = "com.example"
 EXTENDING = """
@@ -31,8 +39,9 @@ def version(op_type: str) -> OperatorVersion:
 
 @pytest.fixture(autouse=True)
 def registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators, "_DOCUMENTS", dict(operators._DOCUMENTS))
-    monkeypatch.setattr(operators, "_NAMES", dict(operators._NAMES))
+    operators.load_documents()  # modules that are loaded declare their documents once
+    for table in ("_DOCUMENTS", "_NAMES", "_KEYS", "_AWAITED"):
+        monkeypatch.setattr(operators, table, dict(getattr(operators, table)))
     for cached in (operators.versions_of, operators.operator_version, clauses._table, clauses._chosen, clauses.base_of):
         cached.cache_clear()
 
@@ -55,6 +64,23 @@ def test_a_name_is_one_operators_in_each_domain(tmp_path: Path) -> None:
         declare(Document("lstm", DOMAIN, declared.clauses, {1: version("lstm")}))
     with pytest.raises(UnknownOperator):
         document_of("LSTM", "elsewhere")
+
+
+def test_an_operator_is_known_before_its_document_is_loaded(tmp_path: Path) -> None:
+    loaded = []
+
+    def load() -> None:
+        loaded.append("Later")
+        if len(loaded) == 1:  # as of a module, which is imported once
+            document("Later", tmp_path)
+
+    await_document((DOMAIN, "Later"), (1,), load)
+    assert "Later" in operator_names(DOMAIN)
+    assert versions_of("Later") == (1,)
+    assert not loaded
+    with pytest.raises(ValueError, match=r"the name is that of com\.example::Later"):
+        declare(Document("Later", DOMAIN, tmp_path, {1: version("Later"), 2: version("Later")}))
+    assert document_of("Later").versions == {1: version("Later")}
 
 
 def test_a_table_that_extends_another_one_lists_what_differs(tmp_path: Path) -> None:
