@@ -36,21 +36,19 @@ than this.
 
 
 class Kind(NamedTuple):
-    """A kind of change: its heading, a noun for one and for many, icon and tone."""
+    """A kind of change: its heading, and a noun for one and for many."""
 
     heading: str
     one: str
     many: str
-    icon: str
-    tone: str
 
 
 KINDS = {
-    BROKE: Kind("New failures", "new failure", "new failures", "cross", "fail"),
-    LOST: Kind("No longer supported", "no longer supported", "no longer supported", "bar", "fail"),
-    MENDED: Kind("Fixed", "fixed", "fixed", "check", "pass"),
-    GAINED: Kind("Newly supported", "newly supported", "newly supported", "check", "pass"),
-    CHANGED: Kind("Other changes", "other change", "other changes", "wave", "known"),
+    BROKE: Kind("New failures", "new failure", "new failures"),
+    LOST: Kind("No longer supported", "no longer supported", "no longer supported"),
+    MENDED: Kind("Fixed", "fixed", "fixed"),
+    GAINED: Kind("Newly supported", "newly supported", "newly supported"),
+    CHANGED: Kind("Other changes", "other change", "other changes"),
 }
 """The kinds of changes, the most important first."""
 
@@ -161,14 +159,6 @@ class Comparison:
     @property
     def worse(self) -> bool:
         return any(changes.worse for changes in self.targets)
-
-    @property
-    def answer(self) -> str:
-        """The answer in a word or two: whether a target got worse."""
-        worse = [changes for changes in self.targets if changes.worse]
-        if worse:
-            return "Yes" if len(worse) == len(self.targets) else f"Yes, {len(worse)} of {len(self.targets)} targets"
-        return "No" if any(changes.compared for changes in self.targets) else "Unknown: they share no case"
 
 
 def compare(old: Run, new: Run) -> Comparison:

@@ -12,7 +12,6 @@ from markupsafe import Markup
 
 from ..conformance.judging.vocabulary import VERDICTS
 from .answers import target_summary
-from .comparison import Comparison
 from .finding_page import MOST_PAGES, means, paged, places_of, write_pages
 from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Finding, findings_of
 from .matrix import matrix
@@ -88,11 +87,6 @@ def render(
         total=total,
         data=Markup(table_json(runs, subjects, findings)),
     )
-
-
-def render_difference(comparison: Comparison) -> str:
-    """Return the HTML of a page on the differences between two runs."""
-    return html_of("difference.html", "finding.css", comparison=comparison)
 
 
 def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequence[Subject]) -> str:

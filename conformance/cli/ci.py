@@ -8,16 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from ..border.strict_json import encode
 from ..results.sections import sections_of, summary_text
 from ..running.conclusion import summary_on
 from ..running.run import Run, TargetRun
 from .display import could_not_start
-
-JSON_SCHEMA = 1
-
 
 SUMMARY = "summary.md"
 """The summary in Markdown, in the folder of a run."""
@@ -28,13 +23,7 @@ class Output:
     """Output of a run: terminal, and the file beside its folder."""
 
     junit: Path | None = None
-    json: bool = False
     quiet: bool = False
-
-    @property
-    def silent(self) -> bool:
-        """Whether progress is hidden."""
-        return self.json or self.quiet
 
 
 def write_files(run: Run, wanted: Output) -> None:
@@ -57,47 +46,6 @@ def write_files(run: Run, wanted: Output) -> None:
     if job := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(job).open("ab") as file:  # one file for all steps of a job
             file.write(text)
-
-
-def as_json(run: Run, page: Path) -> str:
-    """Return the outcome as one JSON object; docs/ci.md has the keys."""
-    targets = []
-    for target in run.targets:
-        summary = summary_on(target, run)
-        targets.append(
-            {
-                "name": target.target.name,
-                "version": str(target.description.get("version", "")),
-                "unavailable": target.unavailable,
-                "state": summary.state,
-                "conforms": summary.conforms,
-                "conforming": summary.conforming,
-                "since": summary.comparison,
-                "supports": list(summary.supports),
-                "lacks": [lack.text for lack in summary.lacks],
-                "hits": [
-                    {"text": hit.text, "known": hit.known, "cases": hit.cases, "where": hit.where}
-                    for hit in summary.groups
-                ],
-                "counts": dict(target.counts),
-                "new": [
-                    {"case": r.case, "verdict": r.verdict.value, "message": r.message, "repeat": r.repeat}
-                    for r in target.unexpected
-                ],
-                "missing": [result.case for result in target.missing(run.plan.require)],
-                "special": [result.case for result in target.special(run.plan.require_special)],
-                "stale": [entry.reason for entry in target.stale],
-            }
-        )
-    whole: dict[str, Any] = {
-        "schema": JSON_SCHEMA,
-        "folder": str(run.folder),
-        "report": str(page),
-        "complete": run.complete,
-        "exit_code": run.exit_code,
-        "targets": targets,
-    }
-    return encode(whole) + "\n"
 
 
 def on_github() -> bool:

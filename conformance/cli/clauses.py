@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import RenderableType
@@ -26,7 +25,6 @@ def clauses(
     operator: Annotated[
         str | None, typer.Argument(metavar="OP[-VERSION]", help="An operator or one version of it, e.g. GRU or GRU-3.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line, with all fields.")] = False,
 ) -> None:
     """Show the clauses of an operator, or of all.
 
@@ -39,9 +37,7 @@ def clauses(
     chosen = _chosen(operator)
     selected = [c for op, version in chosen for c in clauses_of(op, version)]
     console = console_on(sys.stdout)
-    if as_json:
-        put("".join(f"{json.dumps(_plain(clause), ensure_ascii=False)}\n" for clause in selected))
-    elif console.is_terminal:
+    if console.is_terminal:
         for part in _paragraphs(selected):
             console.print(part)
     else:
@@ -62,21 +58,6 @@ def _chosen(text: str | None) -> list[tuple[str, int | None]]:
     if found is None:
         raise UnknownName("operator", text, list(names))
     return [names[found]]
-
-
-def _plain(clause: Clause) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        "id": clause.id,
-        "status": clause.status,
-        "versions": list(clause.versions),
-        "text": clause.text,
-        "source": clause.source,
-        "needs": sorted(clause.needs),
-        "or_needs": sorted(clause.or_needs),
-        "interpretation": clause.interpretation,
-        "implementers": list(clause.implementers),
-    }
-    return {name: value for name, value in plain.items() if value not in (None, [])}
 
 
 def _paragraphs(shown: Sequence[Clause]) -> Iterator[RenderableType]:

@@ -22,9 +22,9 @@ from ..running.engine import execute
 from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
 from ..text import listed, plural
-from .ci import Output, as_json, github_marks, on_github, write_files
+from .ci import Output, github_marks, on_github, write_files
 from .display import RunDisplay, could_not_start, summarize
-from .terminal import console_on, drop, fail, progress_lines, put, say, warn, why
+from .terminal import console_on, drop, fail, progress_lines, say, warn, why
 
 if TYPE_CHECKING:
     from ..cluster.connection import Cluster
@@ -60,27 +60,24 @@ def execute_plan(
         Whether the targets' lists of known failures are updated.
     """
     # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
-    with progress_lines(silent=wanted.silent or not nodes or sys.stdout.isatty()) as progress:
+    with progress_lines(silent=wanted.quiet or not nodes or sys.stdout.isatty()) as progress:
         progress(f"running and judging {plural(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
         finished, page = _finished(plan, folder, wanted, cluster, resume=resume, named=named)
-    if not wanted.json:
-        summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)
-    if nodes and not wanted.silent:
+    summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)
+    if nodes and not wanted.quiet:
         from .nodes import say_nodes
 
         say_nodes(nodes, finished, console_on(sys.stdout))
     if update:
         try:
             for line in update_lists(finished):
-                (warn if wanted.silent else say)(line)
+                (warn if wanted.quiet else say)(line)
         except OSError as error:
             fail(why(error))
     if on_github():
         for line in github_marks(finished):
-            (warn if wanted.json else say)(line)
-    if wanted.json:
-        put(as_json(finished, page))
-    elif not wanted.quiet:
+            say(line)
+    if not wanted.quiet:
         say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}", *_issues(finished))
     raise typer.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
@@ -122,7 +119,7 @@ def _executed(plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None,
 
         try:
             return run_shards(
-                plan, folder, cluster, resume=resume, report=lambda line: None if wanted.silent else warn(line, "dim")
+                plan, folder, cluster, resume=resume, report=lambda line: None if wanted.quiet else warn(line, "dim")
             )
         except ClusterError as error:
             fail(f"{error}; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 3)
@@ -134,7 +131,7 @@ def _executed(plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None,
         warn(f"nothing to go on with in {folder}: a new run starts", "dim")
     aside = console_on(sys.stderr)
     with writer:
-        with RunDisplay(console_on(sys.stdout), plan, silent=wanted.silent, aside=aside) as display:
+        with RunDisplay(console_on(sys.stdout), plan, silent=wanted.quiet, aside=aside) as display:
             finished = execute(plan, writer, display.observe)
         for problem in writer.problems:
             warn(problem, "yellow")

@@ -120,7 +120,6 @@ class Form(str, enum.Enum):
 
     TEXT = "text"
     MARKDOWN = "markdown"
-    HTML = "html"
     JSON = "json"
 
 
@@ -154,10 +153,6 @@ def diff(
         from ...reports.templates import markdown_of
 
         text = markdown_of("difference.md", comparison=comparison)
-    elif form is Form.HTML:
-        from ...reports.page import render_difference
-
-        text = render_difference(comparison)
     elif form is Form.JSON:
         text = json.dumps(as_json(comparison), indent=1, allow_nan=False) + "\n"
     else:

@@ -60,7 +60,6 @@ def run(
         str | None,
         typer.Option("--nonce", metavar="NONCE", help="Add the cases of an auditor's nonce; implies --record."),
     ] = None,
-    model_option: Annotated[Path | None, typer.Option("--model", metavar="FILE", help="Same as MODEL.")] = None,
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="FILE", help="Input data of the model, as .npz.")
     ] = None,
@@ -101,21 +100,17 @@ def run(
     ] = None,
     targets_file: TargetsFile = None,
     junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, too.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the outcome as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print new failures only.")] = False,
 ) -> None:
     """Run test cases on targets and report what is wrong. Results go to a folder, with a report to read.
 
     Exit code 0: every failing result was expected; 1: one was not; 2: bad arguments; 3: a target could not start.
     """
-    output = Output(junit, json, quiet)
+    output = Output(junit, quiet)
     if junit is not None:
         require_writable(junit)
     if resume and out is None:
         fail("--resume needs --out: which run is to go on?")
-    if None not in (model, model_option):
-        fail(f"{model} and --model {model_option}: run one model at a time")
-    model = model or model_option
     if model is not None and model.is_dir():
         fail(f"{model} is a folder: --case {model}/ runs the test-case directories in it")
     if model is None and (inputs or keep):
@@ -145,7 +140,7 @@ def run(
         folder = keep or root / NODE_CASES
         from .nodes import nodes_of_model  # with all that models are read by
 
-        nodes = nodes_of_model(model, inputs, folder, again=resume, outputs=keep is not None, silent=output.silent)
+        nodes = nodes_of_model(model, inputs, folder, again=resume, outputs=keep is not None, silent=output.quiet)
         chosen = replace(chosen, profile="directories", directories=(str(folder),))
     plan = planned(
         chosen,

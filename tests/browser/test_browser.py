@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from onnxspec.reports.comparison import compare
-from onnxspec.reports.page import render_difference, write_report
-from onnxspec.reports.run import read_run, read_runs
+from onnxspec.reports.page import write_report
+from onnxspec.reports.run import read_runs
 from onnxspec.reports.site.writing import write_site
 
 from ..reports.conftest import (
@@ -72,23 +71,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.rmtree(first)
     shutil.rmtree(second)
     return root / "report"
-
-
-@pytest.fixture(scope="module")
-def difference(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the address of a page on the differences between two runs, with regressions and an improvement."""
-    root = tmp_path_factory.mktemp("difference")
-    rows = sample_results()
-    changed_rows = [row | {"verdict": "wrong"} if number < 3 else row for number, row in enumerate(sample_results())]
-    fixed = next(number for number, row in enumerate(changed_rows) if number > 3 and row["verdict"] == "wrong")
-    changed_rows[fixed] |= {"verdict": "pass"}
-    runs = [
-        read_run(write_run(root / name, results, sample_info(results)))
-        for name, results in (("a", rows), ("b", changed_rows))
-    ]
-    page = root / "difference.html"
-    page.write_text(render_difference(compare(*runs)), encoding="utf-8")
-    return page.as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -169,13 +151,6 @@ def test_a_click_on_a_heading_sorts_and_another_turns_it_round(browser: Browser,
     browser.click("#table [data-sort=case]")
     names = column(browser, "c-case")
     assert names == sorted(names)
-
-
-def test_the_first_words_on_a_difference_are_whether_it_got_worse(browser: Browser, difference: str) -> None:
-    browser.open(difference)
-    assert browser.complaints() == []
-    assert browser.js("document.querySelector('h1').textContent") == "Did it get worse? Yes"
-    assert browser.js("[...document.querySelectorAll('details.changes')].map((e) => e.open)") == [True, False]
 
 
 def test_failures_come_first_and_those_that_are_new_before_the_others(browser: Browser, folder: Path) -> None:
@@ -368,7 +343,7 @@ def _checker() -> str | None:
     ],
 )
 def test_an_accessibility_checker_finds_nothing(
-    browser: Browser, folder: Path, difference: str, system: str, size: tuple[int, int]
+    browser: Browser, folder: Path, system: str, size: tuple[int, int]
 ) -> None:
     source = _checker()
     if source is None and not _REQUIRED:
@@ -376,7 +351,7 @@ def test_an_accessibility_checker_finds_nothing(
     assert source is not None
     browser.size(*size, phone=size == PHONE)
     browser.system_theme(system)
-    for address in [*pages(folder)[:3], difference]:
+    for address in pages(folder)[:3]:
         browser.open(address)
         browser.js("document.querySelectorAll('details').forEach((e) => { e.open = true; })")
         violations = _violations(browser, source)

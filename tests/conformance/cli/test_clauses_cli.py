@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable
 
 import pytest
@@ -32,15 +31,6 @@ def test_one_version_is_listed_a_clause_a_line(inside: Inside) -> None:
 def test_without_an_operator_all_are_listed(inside: Inside) -> None:
     listed = {line.split("\t")[0] for line in inside("clauses").out.splitlines()}
     assert listed == {c.id for op in operator_names() for c in clauses_of(op)}
-
-
-def test_as_json_every_field_is_there(inside: Inside) -> None:
-    rows = {row["id"]: row for row in map(json.loads, inside("clauses", "LSTM", "--json").out.splitlines())}
-    assert len(rows) == len(clauses_of("LSTM"))
-    assert rows["lstm.lengths"]["needs"] == ["short-row"]
-    assert rows["lstm.lengths"]["or_needs"] == ["illegal:lengths"]
-    assert len(rows["lstm.padding.zero"]["implementers"]) >= 2
-    assert rows["lstm.empty-sequence"]["interpretation"] == "empty"
 
 
 @pytest.mark.parametrize("width", [40, 80])
