@@ -226,7 +226,7 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     fixed = {need.field for need in shrunk.needs if need.field in SIZES and need.passed}
     without = dict(_without(shrunk))
     specs = [probe.spec for probe in without.values()]
-    fresh = FreshCases(shrunk.one, partial(context.run, budget=budget), fixed, specs)
+    fresh = FreshCases(shrunk.one, partial(context.run, budget=budget), fixed, specs, shrunk.passed)
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     expected = fault_named(finding["fault"]) if finding["fault"] else None

@@ -53,12 +53,15 @@ class FreshCases:
         Sizes on which the failure was seen to depend; few fresh cases change them.
     without
         Specs that each lack one need and still failed. A fault that also explains these is likelier.
+    passed
+        Smaller cases that passed. A fault that would show in these is less likely: it does not explain the need.
     """
 
     smallest: CaseRun
     run: Run
     fixed: Collection[str] = field(default=())
     without: Sequence[Any] = field(default=())
+    passed: Sequence[SpecProbe] = field(default=())
 
     @property
     def probe(self) -> SpecProbe:
@@ -193,11 +196,12 @@ class _Confirming:
         if self._expected is not None and self._leaves_open(self._expected) and self._is_constant(self._expected):
             return Confirmation(refuted=True)
         expected = [] if self._expected is None else [self._expected]
+        conditional: Confirmation | None = None
         for candidates in self._matcher.candidates(smallest.case, first=expected):
             fitting = [c.new[0] for c in candidates if self._needed(c.new[0], self._fresh.smallest)]
             fitting = [fault for fault in fitting if not self._contradicted_arithmetic(fault)]
             if hurry():
-                return Confirmation(searched=False)
+                return conditional or Confirmation(searched=False)
             if fitting and len(self._fresh.failing) < ENOUGH:
                 break
             right = self._predicting(fitting)
@@ -206,10 +210,14 @@ class _Confirming:
             bases = {base_id(fault.id): fault for fault in reversed(right)}
             alternatives = [fault for id, fault in bases.items() if id != base_id(right[0].id)]
             if not all(_same_thing(right[0], fault, self._fresh.probe.op) for fault in alternatives):
-                return Confirmation()
+                return conditional or Confirmation()
             if right:
-                return Confirmation(min(right[:1] + alternatives, key=_place_of), len(self._fresh.failing))
-        return Confirmation(refuted=self._expected is not None and self._refuted(self._expected))
+                fault = min(right[:1] + alternatives, key=_place_of)
+                conditional = conditional or Confirmation(fault, len(self._fresh.failing))
+                # A later candidate may explain why smaller cases pass.
+                if not any(would_show(fault, probe) for probe in self._fresh.passed):
+                    return Confirmation(fault, len(self._fresh.failing))
+        return conditional or Confirmation(refuted=self._expected is not None and self._refuted(self._expected))
 
     def _predicting(self, fitting: Sequence[Fault]) -> list[Fault]:
         """Return the faults that predict the fresh cases, narrowed by the cases with more features."""

@@ -157,12 +157,14 @@ class ObservedCase:
         return self.affected_by(fault) and self._within((fault,), self.accuracies[0]) is None
 
     def explained_by(self, fault: Fault, known: Sequence[Fault] = (), *, needed: bool = False) -> bool:
-        """Return whether a fault explains the case, alone or beside known ones.
+        """Return whether a fault explains the case, alone or beside known ones. A structural fault that allows any
+        number explains none.
 
         needed
             Whether the known ones alone must not explain it.
         """
-        groups = (group for group in self.groups(fault, known) if self.fit(group) is not None)
+        fits = ((group, self.fit(group)) for group in self.groups(fault, known))
+        groups = (group for group, fit in fits if fit is not None and (fit.evidence > 0 or not fault.structural))
         return any(not needed or len(group) == 1 or self.fit(group[:-1]) is None for group in groups)
 
     def groups(self, fault: Fault, known: Sequence[Fault]) -> Iterator[Explanation]:

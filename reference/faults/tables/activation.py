@@ -146,6 +146,19 @@ fault("beta.ignored", "activation-beta",
     lambda c: _with_beta(c, lambda f: f.kind.default_beta or 0.0))
 
 
+@fault_of_run("beta.restarted", "activation-beta",
+    "Starts activation_beta again from its first entry for the backward direction.", proved=False)
+def beta_restarted(compute: Compute, c: Computation) -> Outputs:
+    betas = iter([Coefficient(float(beta)) for beta in compute.attributes.get("activation_beta", ())])
+
+    def change(function: Activation, position: int, d: int) -> Activation:
+        if d == 0 or not function.kind.uses_beta:
+            return function
+        return replace(function, beta=next(betas, function.beta))
+
+    return compute(with_functions(c, change))
+
+
 # These faults read attributes before types matter: core does not have their cases in all types.
 @fault_of_run("beta.zero-beside-alpha", "activation-beta",
     "Takes 0 for every beta where activation_alpha is given and activation_beta is not.", types=WIDE)

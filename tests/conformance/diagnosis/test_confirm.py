@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.staging import findings_on, of_faults
 from onnxspec.cases import CaseSpec, build_case, family_of, profile
 from onnxspec.cases.operators.causal_conv_with_state import CausalConvSpec
 from onnxspec.conformance.diagnosis.confirm import Confirmation, FreshCases, confirm, fresh_specs
@@ -93,6 +94,16 @@ def test_a_fault_that_passing_cases_contradict_is_no_alternative() -> None:
     assert _confirmed(fault, spec, evidence=evidence).fault is fault
 
 
+def test_a_fault_that_explains_why_simpler_cases_pass_is_preferred() -> None:
+    """A function of beta 0 may return 0 for both, but without activation_beta the case passes."""
+    spec = CaseSpec(
+        "LSTM", 22, direction="bidirectional", beta=(-0.375,),
+        activations=("Softsign", "ScaledTanh", "Softsign", "HardSigmoid", "Relu", "ScaledTanh"),
+    )  # fmt: skip
+    (finding,) = findings_on(of_faults(["beta.restarted"]), [spec])[0]
+    assert finding["fault"] == "beta.restarted"
+
+
 def test_a_fault_in_one_place_is_named_with_its_place() -> None:
     fault = fault_named("bias.ignored@reverse")
     assert isinstance(fault, Fault)
@@ -154,6 +165,22 @@ def test_a_fault_in_one_output_is_known_only_where_others_are_seen() -> None:
 
     spec = CaseSpec("RNN", 14, bias=True, outputs=("", "Y_h"))
     assert _confirmed(target, spec, expected=alone).fault is not alone
+
+
+def test_a_fault_that_allows_any_number_explains_none() -> None:
+    """With a NaN that saturates, the prediction has no bound; finite numbers are no evidence of it."""
+    fault = fault_named("sigmoid.overflow")
+    assert fault is not None
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        Y = evaluate(node, inputs)["Y"].astype(np.float32)
+        Y[0, 0, 1, 4] += np.float32(4e-6)
+        return {"Y": Y}
+
+    spec = CaseSpec("LSTM", 14, T=2, N=2, I=2, H=5, data="huge", seed=1, weights_seed=1)
+    observed = _observed(_one(SpecProbe(spec), target))
+    assert observed.fit((fault,)) is not None
+    assert not observed.explained_by(fault)
 
 
 def test_a_fault_that_changes_nothing_explains_nothing_beside_another() -> None:
