@@ -64,7 +64,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "unknown-case": ("run", "--case", "nothing"),
     "unknown-target": ("run", "--target", "nothing"),
     "list": ("list", "--profile", "smoke", *RECURRENT),
-    "clauses": ("clauses", "--json"),
+    "clauses": ("clauses",),
     "missing-model": ("check", "missing.onnx"),
     "no-run": ("report", "nothing"),
 }
