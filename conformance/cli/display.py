@@ -5,10 +5,8 @@ Foreign text (names, messages of runtimes) is never read as markup, and passes :
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -26,6 +24,7 @@ from ..running.conclusion import summary_on
 from ..running.run import Plan, Run, TargetRun
 from ..targets.target import Target
 from ..text import plural
+from ..workers.survey import start_hint
 from ..workers.worker import one_line
 from .terminal import single
 
@@ -205,18 +204,9 @@ def _print_section(section: Section, console: Console) -> None:
 
 
 def could_not_start(target: Target, reason: str) -> str:
-    """Return a message for a target that could not start, with a hint if its runtime is not installed."""
-    hint = ""
-    if "No module named" in reason and not target.is_command:
-        if target.adapter.endswith(".py"):
-            folder = json.dumps(str(Path(target.adapter).parent))
-            hint = (
-                "; the worker imports only installed modules: install it, or name its folder in targets.toml, "
-                f"environment = {{ PYTHONPATH = {folder} }}"
-            )
-        elif target.adapter != "backend":
-            hint = "; 'onnxspec targets' says what installs it"
-    return f"could not start: {reason}{hint}"
+    """Return a message for a target that could not start, with a hint if a module is missing."""
+    hint = start_hint(target, reason)
+    return f"could not start: {reason}{f'; {hint}' if hint else ''}"
 
 
 def _refusal(item: Item, console: Console) -> Text:

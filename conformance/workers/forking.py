@@ -25,6 +25,7 @@ from typing import Any
 
 from ..targets.adapters import adapter_source
 from ..targets.target import Target
+from .launch import variables_of
 from .one_thread import ONE_THREAD
 
 _DECLARED = re.compile(r"^FORKS = True$", re.MULTILINE)
@@ -58,7 +59,7 @@ class ForkServer:
         parent_end, child_end = socket.socketpair()
         self._socket, self._answers, self._lock = parent_end, parent_end.makefile("rb"), threading.Lock()
         interpreter = target.command[0] if target.command else sys.executable
-        environment = {**os.environ, **target.environment, **ONE_THREAD}
+        environment = {**variables_of(target), **ONE_THREAD}
         try:
             with child_end:
                 self._process = subprocess.Popen(

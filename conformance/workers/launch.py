@@ -39,6 +39,14 @@ class Launch(Struct, frozen=True):
     opening: bytes = b""
 
 
+def variables_of(target: Target) -> dict[str, str]:
+    """Return the variables of a target's process on this machine."""
+    variables = {**os.environ, **target.environment}
+    if target.adapter.endswith(".py") and not target.is_command:
+        variables[worker.FOLDER_VARIABLE] = str(Path(target.adapter).absolute().parent)
+    return variables
+
+
 def launch_of(target: Target) -> Launch:
     """Return the command that starts a target's worker. Raise TargetUnavailable for an unknown placeholder."""
     path = Path(worker.__file__)

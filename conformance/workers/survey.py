@@ -133,6 +133,23 @@ def _started(finding: Surveyed, commands: bool) -> Surveyed:
         return replace(finding, trouble=str(error))
 
 
+def start_hint(target: Target, trouble: str) -> str:
+    """Return advice for a target that could not start because a module is missing; empty if there is none."""
+    missing = re.search(r"No module named '([\w.]+)'", trouble)
+    if not missing or target.is_command or target.adapter == "backend":
+        return ""
+    if way_to_install(Surveyed(target.name, "table", target.adapter, target, _facts(target.adapter), trouble=trouble)):
+        return "'onnxspec targets' says what installs it"
+    if not target.adapter.endswith(".py"):
+        return ""
+    interpreter = target.command[0] if target.command else sys.executable
+    beside = Path(target.adapter).absolute().parent
+    return (
+        f"{missing[1]} is neither installed for {interpreter} nor in {beside}: install it, or name its folder in "
+        'targets.toml, environment = { PYTHONPATH = "..." }'
+    )
+
+
 def way_to_install(finding: Surveyed) -> str:
     """Return advice for a target whose runtime is missing; empty if there is none."""
     target, package = finding.target, finding.facts.package

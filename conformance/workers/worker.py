@@ -47,6 +47,8 @@ MAGIC = b"ONXSPEC1"
 SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")  # abilities of sessions beyond runs in turn
 CAPTURE_VARIABLE = "ONNXSPEC_CAPTURE"  # the capture file (device:inode) that the parent passed as stderr
 
+FOLDER_VARIABLE = "ONNXSPEC_ADAPTER_FOLDER"  # folder of an adapter's file, for workers on the parent's machine
+
 _PREFIX = struct.Struct("<8sIQ")
 _ALIGNMENT = 16  # of each buffer in a body: the widest element, complex128
 _HEADER_LIMIT = 1 << 28
@@ -632,8 +634,11 @@ _LOADED: dict[str, ModuleType] = {}  # modules that a forked worker inherits
 
 
 def adapter_module(source: str) -> ModuleType:
-    """Return the module with that source text."""
+    """Return the module with that source text. It may import modules beside its file, where that is on this machine."""
     if source not in _LOADED:
+        folder = os.environ.get(FOLDER_VARIABLE)
+        if folder:
+            sys.path.append(folder)  # at the end: installed packages of the same name are the runtime
         module = ModuleType("onnxspec_adapter")
         sys.modules[module.__name__] = module
         exec(compile(source, _ADAPTER_FILE, "exec"), module.__dict__)

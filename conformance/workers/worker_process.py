@@ -24,7 +24,7 @@ from . import worker
 from .descendants import end_marked
 from .forking import ForkedProcess, ForkServer, NotForked, may_fork
 from .job import TargetUnavailable
-from .launch import Launch, launch_of
+from .launch import Launch, launch_of, variables_of
 from .messages import (
     HEADER_LIMIT,
     Died,
@@ -115,7 +115,7 @@ class WorkerProcess:
         status = os.fstat(self._capture.fileno())
         self._mark = f"{worker.CAPTURE_VARIABLE}={status.st_dev}:{status.st_ino}"
         name, _, mark = self._mark.partition("=")
-        environment = {**os.environ, **target.environment, name: mark}
+        environment = {**variables_of(target), name: mark}
         # The start message repeats the environment: ssh and docker do not pass it on.
         worker_variables: dict[str, str | None] = dict(target.environment)
         if may_fork(target):  # NumPy is loaded as in the forking process, before the caller's environment is restored

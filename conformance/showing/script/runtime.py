@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import os
 import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ....cases import Case, features_of
@@ -36,16 +36,6 @@ session = ort.InferenceSession(model.SerializeToString(), options, providers=[("
 def run(k: int) -> dict[str, np.ndarray]:
     outputs = session.run(NAMES, FEEDS[k])
     return {name: outputs[n] for n, name in enumerate(NAMES)}
-"""
-
-_FILE = """
-# Run with the path of the adapter as its argument where it is elsewhere. One that cannot be loaded: exit code 2.
-ADAPTER = sys.argv[1] if len(sys.argv) > 1 else @path
-try:
-    adapter = runpy.run_path(ADAPTER)
-except Exception as error:
-    print(f"not tried: {ADAPTER} cannot be loaded: {type(error).__name__}: {error}", file=sys.stderr)
-    sys.exit(2)
 """
 
 # The library of AMD Quark's operators; onnxspec keeps it in its cache folder after the build.
@@ -97,9 +87,14 @@ class Bits(np.ndarray):
     element = "bfloat16"
 
 
-@load
-options = {**adapter.get("OPTION_DEFAULTS", {}), **@options}
-session = adapter["Adapter"](options).prepare(model.SerializeToString())
+try:
+    @load
+    options = {**adapter.get("OPTION_DEFAULTS", {}), **@options}
+    target = adapter["Adapter"](options)
+except Exception as error:
+    print(f"not tried, as it cannot start: {type(error).__name__}: {error}", file=sys.stderr)
+    sys.exit(2)
+session = target.prepare(model.SerializeToString())
 
 
 def run(k: int) -> dict[str, np.ndarray]:
@@ -130,14 +125,21 @@ def runtime_of(case: Case, target: Target) -> Runtime:
     if target.adapter == "onnx-reference":
         imports = ("from onnx.reference import ReferenceEvaluator",)
         return Runtime(imports, _BFLOAT16 * half + _filled(_REFERENCE, feed=feed))
+    note = ""
     if target.adapter.endswith(".py"):
-        standard, load = frozenset({"runpy"}), _filled(_FILE, path=repr(os.path.abspath(target.adapter))).strip()
+        path = Path(target.adapter).absolute()
+        note = (
+            "# Run with the path of the adapter as its argument where it is elsewhere.\n"
+            f"ADAPTER = sys.argv[1] if len(sys.argv) > 1 else {str(path)!r}\n\n"
+        )
+        load = "sys.path.append(os.path.dirname(ADAPTER))\n    adapter = runpy.run_path(ADAPTER)"
+        standard = frozenset({"os", "runpy"})
     else:
         packed = base64.b85encode(zlib.compress(adapter_source(target.adapter).encode(), 9)).decode()
-        load = f'adapter: dict = {{}}\nexec(zlib.decompress(base64.b85decode("{packed}")), adapter)  # noqa: E501'
+        load = f'adapter: dict = {{}}\n    exec(zlib.decompress(base64.b85decode("{packed}")), adapter)  # noqa: E501'
         standard = frozenset({"base64", "zlib"})
-    text = _ADAPTER if half else _ADAPTER[_ADAPTER.index("@load") :]
-    lines = _filled(text, load=load, options=options, feed=_feed("bits(array).view(Bits)", half))
+    text = _ADAPTER if half else _ADAPTER[_ADAPTER.index("try:") :]
+    lines = note + _filled(text, load=load, options=options, feed=_feed("bits(array).view(Bits)", half))
     return Runtime((), lines, standard)
 
 

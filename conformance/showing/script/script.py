@@ -1,6 +1,7 @@
 """Scripts of single cases for people without onnxspec: they need only onnx, NumPy and the runtime.
 
-A script holds the node, the inputs and the expected outputs, and exits with 1 if an output is wrong. The expected
+A script holds the node, the inputs and the expected outputs. It exits with 1 if an output is wrong, and with 2 if the
+runtime or a package cannot be loaded. The expected
 outputs do not depend on reported states: a script must also pass on a repaired runtime.
 """
 
@@ -166,9 +167,13 @@ def _imports(standard: Iterable[str], runtime: Runtime) -> Iterator[str]:
     yield "from __future__ import annotations"
     yield ""
     yield from (f"import {name}" for name in sorted(standard))
+    imports = ("import numpy as np", "from onnx import TensorProto, helper", *runtime.imports)
     yield ""
-    yield from sorted(["import numpy as np", *(line for line in runtime.imports if line.startswith("import "))])
-    yield from sorted(["from onnx import TensorProto, helper", *(i for i in runtime.imports if i.startswith("from "))])
+    yield "try:"
+    yield from (f"    {line}" for line in sorted(imports, key=lambda line: (line.startswith("from "), line)))
+    yield "except ImportError as error:"
+    yield '    print(f"not tried: {error}", file=sys.stderr)'
+    yield "    sys.exit(2)"
 
 
 def _started(target: Target) -> Iterator[str]:

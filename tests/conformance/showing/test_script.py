@@ -286,6 +286,32 @@ def test_a_script_finds_the_user_s_adapter_from_any_folder(tmp_path: Path, monke
     assert f"else {str(tmp_path / 'mine.py')!r}" in text
 
 
+@pytest.mark.parametrize("forbidden", [False, True])
+def test_a_script_that_cannot_start_is_no_failure_and_no_refusal(tmp_path: Path, forbidden: bool) -> None:
+    spec = next(s for s in profile("core", "LSTM", 14) if bool(s.illegal) == forbidden)
+    path = tmp_path / "mine.py"
+    target = Target("mine", str(path))
+    path.write_text("class Adapter:\n    def __init__(self, options):\n        raise OSError('no device')", "utf-8")
+    done = _run(tmp_path, spec, target)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot start: OSError: no device" in done.stderr
+    path.unlink()
+    done = _run(tmp_path, spec, target)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert str(path) in done.stderr
+
+
+@needs_cell_output
+def test_a_script_finds_modules_beside_the_adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "adapters"
+    folder.mkdir()
+    (folder / "mine.py").write_text(f"import helper_beside\n{ADAPTER}", encoding="utf-8")
+    (folder / "helper_beside.py").write_text("", encoding="utf-8")
+    monkeypatch.chdir(folder)
+    done = _run(tmp_path, PLAIN, Target("mine", "mine.py", {"level": 3}))
+    assert done.returncode == 0, done.stderr
+
+
 def test_options_of_onnxruntime_are_in_the_script(tmp_path: Path) -> None:
     options = {"threads": 2, "optimize": True, "session_options": {"session.set_denormal_as_zero": True}}
     target = Target("ort", "onnxruntime", options)

@@ -14,10 +14,12 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from onnxspec.conformance.cli.display import could_not_start
 from onnxspec.conformance.targets.adapters import ADAPTERS, adapter_source
 from onnxspec.conformance.targets.adapters import onnxruntime as onnxruntime_adapter
 from onnxspec.conformance.targets.target import PROVIDERS, Target, TargetError, parse_target, table_names
 from onnxspec.conformance.workers import worker
+from onnxspec.conformance.workers.forking import ForkServer
 from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
 from onnxspec.conformance.workers.launch import PLACEHOLDERS
 from onnxspec.conformance.workers.process import TargetProcess
@@ -493,3 +495,36 @@ def test_a_short_name_of_a_provider_has_one_answer() -> None:
     with pytest.raises(TargetError, match=r"nearest: onnxruntime:ROCMExecutionProvider$"):
         parse_target("rocm")
     assert parse_target("openvino").adapter == "openvino"
+
+
+BESIDE = """
+import numpy as np
+from helper_beside import VERSION
+
+class Adapter:
+    def __init__(self, options): ...
+    def describe(self):
+        return {"runtime": "beside", "version": VERSION}
+"""
+
+
+@pytest.mark.parametrize("forks", ["", "FORKS = True\n"])
+def test_an_adapter_file_may_import_a_module_beside_it(tmp_path: Path, forks: str) -> None:
+    (tmp_path / "own_adapter.py").write_text(forks + BESIDE)
+    (tmp_path / "helper_beside.py").write_text("VERSION = '7'")
+    (tmp_path / "json.py").write_text("raise ImportError('it hides the standard library')")
+    with TargetProcess(Target("own", str(tmp_path / "own_adapter.py"))) as process:
+        assert process.start()["version"] == "7"
+    if forks:
+        ForkServer(Target("own", str(tmp_path / "own_adapter.py"))).close()
+
+
+def test_a_package_is_suggested_only_if_the_adapter_declares_one(tmp_path: Path) -> None:
+    reason = "ModuleNotFoundError: No module named 'helper_beside'"
+    adapter = tmp_path / "own_adapter.py"
+    adapter.write_text(BESIDE)
+    target = Target("own", str(adapter))
+    expected = f"helper_beside is neither installed for {sys.executable} nor in {tmp_path}"
+    assert could_not_start(target, reason).startswith(f"could not start: {reason}; {expected}")
+    adapter.write_text(f'"""Adapter. Package: own-runtime."""\n{BESIDE}')
+    assert could_not_start(target, reason).endswith("; 'onnxspec targets' says what installs it")
