@@ -250,14 +250,17 @@ class Observation:
 
         The result is: the share of outputs near the prediction, below 0 where the faults change none; whether the
         faults change computed outputs, not only operands; whether all outputs are near the prediction or near the
-        correct numbers; and the predicted numbers, run by run.
+        correct numbers; and the predicted numbers, run by run. A repeated run is skipped if the faults keep nothing.
         """
         sessions = Sessions()
         changed = altered = False
         shares: list[float] = []
         plain: list[Outputs] = []
         compared: list[tuple[str, Array, Array, Context]] = []
-        for context in contexts:
+        for number, context in enumerate(contexts):
+            if context in contexts[:number] and sessions.empty:
+                plain.append(plain[contexts.index(context)])
+                continue
             numbers, alters = self._numbers(context, faults, sessions)
             plain.append(numbers)
             altered = altered or alters
@@ -291,8 +294,12 @@ class Observation:
         them."""
         sessions = Sessions(), Sessions()
         total = Fit(0.0, 0.0)
+        of_runs: dict[Context, Fit] = {}
         self.work += _EXACT * self._cost()
         for context, plainly in zip(contexts, plain, strict=True):
+            if context in of_runs and all(kept.empty for kept in sessions):
+                total += of_runs[context]
+                continue
             prediction = context.predicted(faults, sessions)
             # In float64 nothing fits by chance, and defaults of coefficients have two correct values.
             coarse = context.tensor.precision < FORMATS["float64"].precision
@@ -305,8 +312,8 @@ class Observation:
                 fits[name] = output_fit
             # The last state repeats the last step of Y, so it counts once.
             again = min((fits.get(name, Fit(0.0, 0.0)) for name in ("Y", "Y_h")), key=lambda fit: fit.evidence)
-            for fit in fits.values():
-                total += fit if fit is not again else Fit(0.0, 0.0)
+            of_runs[context] = sum((fit for fit in fits.values() if fit is not again), Fit(0.0, 0.0))
+            total += of_runs[context]
         return total
 
 
