@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -256,45 +256,37 @@ class Matcher:
         held = [self._guarded(case, self.observed.__getitem__) for case in cases]  # their answers stay meanwhile
         found: dict[str, Explanation] = {}
         unexplained: defaultdict[str, list[FailingCase]] = defaultdict(list)
-        waiting = sorted((case for case in cases if case.case not in self._broken), key=lambda case: case.telling)
-        searched: set[str] = set()
-        while True:
-            found |= {c.case: e for c in waiting if (e := self._guarded(c, self.by_known)) is not None}
-            waiting = [case for case in waiting if case.case not in found and case.case not in self._broken]
-            case = self._next(waiting, searched, unexplained)
-            if case is None:
-                break
-            searched.add(case.case)
-            explanation = self._guarded(case, lambda case: self.by_one_more(case, cases))
+        waiting = deque(sorted((c for c in cases if c.case not in self._broken), key=lambda case: case.telling))
+        left: list[FailingCase] = []
+        while waiting:
+            case = waiting.popleft()
+            explanation = self._guarded(case, self.by_known)
+            if explanation is None and self.effort > 0 and len(unexplained[case.op]) < _GIVEN_UP:
+                explanation = self._guarded(case, lambda case: self.by_one_more(case, cases))
+                if explanation is None:
+                    self._fruitless += 1
+                    unexplained[case.op].append(case)
+                else:
+                    self._fruitless = 0
+                    unexplained[case.op] = unexplained[case.op][-_UNEXPLAINED:]
+                waiting = deque(sorted(waiting, key=lambda case: (_hopeless(case, unexplained), case.telling)))
             if explanation is None:
-                self._fruitless += 1
-                unexplained[case.op].append(case)
+                left.append(case)
             else:
-                self._fruitless = 0
-                unexplained[case.op] = unexplained[case.op][-_UNEXPLAINED:]
                 found[case.case] = explanation
+        # More faults may be known than when their turn came.
+        found |= {case.case: e for case in left if (e := self._guarded(case, self.by_known)) is not None}
         return self._reduced(found, {observed.case.case: observed.case for observed in held if observed})
 
     def _guarded(self, case: FailingCase, ask: Callable[[FailingCase], T | None]) -> T | None:
+        if case.case in self._broken:
+            return None
         try:
             return ask(case)
         except Exception as error:  # whatever it is, it is the suite's or the operator's, and costs this case alone
             self.internal_error(f"diagnosis of {case.case}", error)
             self._broken.add(case.case)
             return None
-
-    def _next(
-        self, waiting: Sequence[FailingCase], searched: set[str], unexplained: Mapping[str, Sequence[FailingCase]]
-    ) -> FailingCase | None:
-        """Return the most promising case. Cases that include all clauses of unexplained ones come last."""
-
-        def hopeless(case: FailingCase) -> int:
-            return sum(other.topics <= case.topics for other in unexplained.get(case.op, ()))
-
-        left = [c for c in waiting if c.case not in searched and len(unexplained.get(c.op, ())) < _GIVEN_UP]
-        if self.effort <= 0:
-            return None
-        return min(left, key=lambda case: (max(0, hopeless(case) - _UNEXPLAINED + 1), case.telling), default=None)
 
     def explain(self, case: FailingCase) -> Explanation | None:
         """Return the faults that explain a case, without other cases."""
@@ -316,14 +308,14 @@ class Matcher:
 
     def _known_sets(self, observed: ObservedCase) -> Iterator[Explanation]:
         """Yield sets of known faults: first those that explained other cases, the largest and then the commonest."""
-        case = observed.case
+        op, version = observed.case.op, observed.case.trial.node.since_version
+        known = {*self.known}
+        explanations = [group for group, _ in self._explanations[op].most_common() if known.issuperset(group)]
+        explanations.sort(key=len, reverse=True)
+        yield from (group for group in explanations if all(map(observed.affected_by, group)))
         active = [fault for fault in self.known if observed.affected_by(fault)]
         # Some faults show only beside others.
-        op, version = case.op, case.trial.node.since_version
         others = [fault for fault in self.known if fault not in active and fault.applies(op, version)]
-        explanations = [group for group, _ in self._explanations[op].most_common() if {*group} <= {*active}]
-        explanations.sort(key=len, reverse=True)
-        yield from explanations
         yield from (group for group in _sets(active, others) if group not in explanations)
 
     def by_all(self, case: FailingCase) -> Explanation | None:
@@ -526,6 +518,12 @@ class Matcher:
                 return None
             explanations[case.case] = explanation
         return explanations
+
+
+def _hopeless(case: FailingCase, unexplained: Mapping[str, Sequence[FailingCase]]) -> int:
+    """Return by how many cases too many a case includes all clauses of an unexplained one. Such cases come last."""
+    included = sum(other.topics <= case.topics for other in unexplained.get(case.op, ()))
+    return max(0, included - _UNEXPLAINED + 1)
 
 
 def _nearest(case: FailingCase, others: Iterable[FailingCase]) -> list[FailingCase]:
