@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,7 @@ def workaround(finding: Finding, op: str) -> str:
     """Return the change of a model that avoids a finding in nodes of an operator; empty if none is known."""
     prefix = f"{operator_of(op).document.prefix}."
     clauses = [clause.removeprefix(prefix) for clause in finding["clauses"] if clause.startswith(prefix)]
-    return workaround_for([*finding["conditions"].partition(" (")[0].split(" and "), *clauses])
-
-
-def workaround_for(topics: Iterable[str]) -> str:
-    """Return the workaround for the first of some topics that has one; empty if none has.
-
-    A topic is a feature or its description, or a clause without its operator.
-    """
+    topics = [*finding["conditions"].partition(" (")[0].split(" and "), *clauses]
     features = {description: feature for feature, description in WORDS.items()}
     found = (entry("workarounds", features.get(topic, topic).replace(" ", "-")) for topic in topics)
     return next(filter(None, found), "")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from msgspec import Struct
@@ -92,6 +91,3 @@ class Checked:
     def counted(self) -> tuple[Problem, ...]:
         """Problems that no suppression covers."""
         return tuple(problem for problem in self.problems if problem.suppressed is None)
-
-    def with_problems(self, problems: Sequence[Problem]) -> Checked:
-        return replace(self, problems=tuple(problems))

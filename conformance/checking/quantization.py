@@ -118,18 +118,19 @@ def codecs_before(subject: NodeSubject) -> Iterator[Codec]:
 def codecs_behind(subject: NodeSubject) -> Iterator[Codec]:
     """Yield, for each output, the first QuantizeLinear that reads it."""
     for formal, name in zip(subject.operator.outputs, subject.outputs, strict=False):
-        users = (node for node in subject.scope.nodes if name and [*node.input][:1] == [name] and len(node.input) > 1)
-        node = next((node for node in users if _is(node, QUANTIZE)), None)
-        if node is not None:
-            yield _codec(formal, subject.scope, node)
+        yield from list(_reading(formal, subject.scope, name, QUANTIZE))[:1]
 
 
 def readers(codec: Codec) -> Iterator[Codec]:
     """Yield the DequantizeLinear nodes that read the output of a QuantizeLinear."""
-    levels = next(iter(codec.node.output), "")
-    for node in codec.scope.nodes:
-        if _is(node, DEQUANTIZE) and len(node.input) > 1 and node.input[0] == levels != "":
-            yield _codec(codec.formal, codec.scope, node)
+    return _reading(codec.formal, codec.scope, next(iter(codec.node.output), ""), DEQUANTIZE)
+
+
+def _reading(formal: str, scope: Scope, name: str, kind: str) -> Iterator[Codec]:
+    """Yield the nodes that quantize, or dequantize, a tensor of the node."""
+    for node in (scope.nodes[number] for number in scope.consumers.get(name, ()) if name):
+        if _is(node, kind) and len(node.input) > 1 and node.input[0] == name:
+            yield _codec(formal, scope, node)
 
 
 _NEAR = 1e-5

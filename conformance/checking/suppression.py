@@ -64,7 +64,7 @@ def suppressed(checked: Checked, entries: Sequence[Suppression]) -> Checked:
         reason = next((entry.reason for entry in entries if entry.covers(problem)), None)
         return problem if reason is None else replace(problem, suppressed=reason)
 
-    return checked.with_problems([*map(mark, checked.problems)])
+    return replace(checked, problems=tuple(map(mark, checked.problems)))
 
 
 def unused(everything: Iterable[Checked], entries: Iterable[Suppression]) -> list[Suppression]:

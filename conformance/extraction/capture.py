@@ -11,7 +11,6 @@ no declared ones. It is not written to a file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
@@ -25,15 +24,8 @@ ITERATIONS = 3
 """Limit of the iterations of a Loop or Scan that become data sets; the first ones are kept."""
 
 
-@dataclass(frozen=True)
-class CapturedInputs:
-    """Inputs of one node: arrays by formal input, a mapping for every run that is kept.
-
-    There is none if the node did not run; then `why` has the reason.
-    """
-
-    runs: tuple[Mapping[str, Array], ...]
-    why: str = ""
+CapturedInputs = Sequence[Mapping[str, Array]] | str
+"""Inputs of one node: arrays by formal input for every run that is kept; for a node that did not run, the reason."""
 
 
 def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[CapturedInputs]:
@@ -50,14 +42,14 @@ def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[s
     except ExecutionError:
         if len(nodes) < 2:
             raise
-    captures = []  # one by one: a failure for one node does not affect the others
+    captures: list[CapturedInputs] = []  # one by one: a failure for one node does not affect the others
     for node in nodes:
         try:
             captures += _captured(content, [node], fed)
         except ExecutionError as error:
-            captures.append(CapturedInputs((), f"no data: {error}"))
-    if not any(captured.runs for captured in captures):
-        raise ExecutionError(captures[0].why)
+            captures.append(f"no data: {error}")
+    if all(isinstance(captured, str) for captured in captures):
+        raise ExecutionError(str(captures[0]))
     return captures
 
 
@@ -158,14 +150,13 @@ class _Thread:
         captured = {formal: arrays[name] for formal, name in self.tensors.items()}
         tensors = {formal: array for formal, array in captured.items() if array is not None}
         if len(tensors) < len(captured):
-            return CapturedInputs((), "no data: what flows there is no tensor of numbers")
+            return "no data: what flows there is no tensor of numbers"
         shapes = {array.shape[bool(self._stacked) :] for array in tensors.values()}
         if shapes == {(0,)} or not all(map(len, tensors.values() if self._stacked else ())):
-            return CapturedInputs((), "no data: the branch that it is in was not taken with these inputs")
+            return "no data: the branch that it is in was not taken with these inputs"
         if self._stacked > 1:
-            return CapturedInputs((), "no data: it is in a loop inside a loop")
+            return "no data: it is in a loop inside a loop"
         if not self._stacked or not tensors:
-            return CapturedInputs((tensors,))
+            return [tensors]
         count = min(ITERATIONS, *map(len, tensors.values()))
-        runs = [{formal: np.asarray(array[k], order="C") for formal, array in tensors.items()} for k in range(count)]
-        return CapturedInputs(tuple(runs))
+        return [{formal: np.asarray(array[k], order="C") for formal, array in tensors.items()} for k in range(count)]

@@ -190,9 +190,9 @@ def _written(extract: Extract, folder: Path, captures: Mapping[str, CapturedInpu
 
 def _runs_of(captured: CapturedInputs) -> Sequence[Mapping[str, Array]]:
     """Return the captured runs. Raise NotPortable if there are none."""
-    if not captured.runs:
-        raise NotPortable(captured.why)
-    return captured.runs
+    if isinstance(captured, str):
+        raise NotPortable(captured)
+    return captured
 
 
 def _case_id(extract: Extract, taken: set[str]) -> str:

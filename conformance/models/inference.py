@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import onnx
 import onnx.shape_inference
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from ...cases.directories.external_data import tensors_of
 from ...reference.documents.quantizing import quantizes
@@ -134,17 +134,10 @@ def _hand_in(graph: GraphProto, scope: Scope, name: str) -> None:
             return
         except (NotConstant, TypeError, ValueError, NotImplementedError):
             pass
-    value = graph.input.add(name=name)
     if inferred.element is not None and inferred.certain:
-        value.type.tensor_type.elem_type = inferred.element
-        if inferred.shape is not None:
-            value.type.tensor_type.shape.SetInParent()
-            for extent in inferred.shape:
-                dim = value.type.tensor_type.shape.dim.add()
-                if isinstance(extent, int):
-                    dim.dim_value = extent
-                elif extent is not None:
-                    dim.dim_param = extent
+        graph.input.append(helper.make_tensor_value_info(name, inferred.element, inferred.shape))
+    else:
+        graph.input.add(name=name)
 
 
 def _seen_from_outside(scope: Scope) -> set[str]:
