@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct, ValidationError, convert
+from msgspec.structs import replace
 
 from .interpretations import QUESTIONS
 from .operators import Document, document_of, operator_names, prefix_of, versions_of
@@ -30,44 +30,19 @@ _ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)+")
 _Text = Annotated[str, Meta(pattern=r"\S")]
 
 
-class _Row(Struct, frozen=True, forbid_unknown_fields=True):
-    """A ``[[clause]]`` of a table; fields are those of :class:`Clause`."""
-
-    id: _Text
-    text: _Text
-    status: Status
-    source: _Text
-    versions: Annotated[list[int], Meta(min_length=1)] | None = None
-    needs: list[str] = []
-    or_needs: list[str] = []
-    interpretation: _Text | None = None
-    implementers: list[str] = []
-    advice: str = ""
-
-
-class _Table(Struct, frozen=True, forbid_unknown_fields=True):
-    """A clause table, see :func:`parse_clauses`."""
-
-    extends: str | None = None
-    version: int | None = None
-    without: list[str] = []
-    clause: list[_Row] = []
-
-
 class ClauseError(ValueError):
     """An invalid clause table. The message names the table, and the clause or the key."""
 
 
-@dataclass(frozen=True)
-class Clause:
-    """One statement about an operator.
+class Clause(Struct, frozen=True, forbid_unknown_fields=True):
+    """One statement about an operator, as a ``[[clause]]`` of a table has it.
 
     status
         ``stated``: the document says it; ``implied``: it follows from its equations; ``convention``: the document is
         silent and implementers agree; ``undefined``: the document leaves it open; ``arithmetic``: it follows from the
         format of numbers (NaN, infinity, overflow), and no document speaks of it.
     versions
-        since_versions for which it holds.
+        since_versions for which it holds; in a table, all of them if it has none.
     source
         Section of the document.
     needs
@@ -83,14 +58,14 @@ class Clause:
         Remedy for a node that breaks it, if it differs from that of other operators.
     """
 
-    id: str
-    text: str
-    status: str
-    versions: tuple[int, ...]
-    source: str
-    needs: frozenset[str]
+    id: _Text
+    text: _Text
+    status: Status
+    source: _Text
+    versions: Annotated[tuple[int, ...], Meta(min_length=1)] = ()
+    needs: frozenset[str] = frozenset()
     or_needs: frozenset[str] = frozenset()
-    interpretation: str | None = None
+    interpretation: _Text | None = None
     implementers: tuple[str, ...] = ()
     advice: str = ""
 
@@ -104,6 +79,15 @@ class Clause:
         illegal = _broken(features)
         ways = (self.needs, self.or_needs) if self.or_needs else (self.needs,)
         return any(way <= features and (not illegal or way & illegal) for way in ways)
+
+
+class _Table(Struct, frozen=True, forbid_unknown_fields=True):
+    """A clause table, see :func:`parse_clauses`."""
+
+    extends: str | None = None
+    version: int | None = None
+    without: list[str] = []
+    clause: list[Clause] = []
 
 
 @lru_cache(maxsize=1024)  # asked for every clause of a case, and the same for all of them
@@ -173,14 +157,14 @@ def _inherited(table: _Table, op_type: str, place: str) -> dict[str, Clause]:
     return clauses
 
 
-def _clause(row: _Row, op_type: str, place: str) -> Clause:
+def _clause(row: Clause, op_type: str, place: str) -> Clause:
     def wrong(message: str) -> ClauseError:
         return ClauseError(f"{place}: clause {row.id}: {message}")
 
     prefix, known = document_of(op_type).prefix, versions_of(op_type)
     if not row.id.startswith(f"{prefix}.") or not _ID.fullmatch(row.id):
         raise wrong(f"an id starts with {prefix}. and is of small letters, digits, hyphens and dots")
-    versions = known if row.versions is None else row.versions
+    versions = row.versions or known
     if strange := set(versions) - set(known):
         raise wrong(f"there is no {op_type} version {', '.join(map(str, sorted(strange)))}")
     if row.interpretation is not None and row.interpretation not in QUESTIONS:
@@ -189,18 +173,7 @@ def _clause(row: _Row, op_type: str, place: str) -> Clause:
         raise wrong(f"a clause with an interpretation is undefined, not {row.status}")
     if row.status == "convention" and len(set(row.implementers)) < 2:
         raise wrong("a convention names two implementers at least")
-    return Clause(
-        id=row.id,
-        text=" ".join(row.text.split()),
-        status=row.status,
-        versions=tuple(sorted(set(versions))),
-        source=row.source,
-        needs=frozenset(row.needs),
-        or_needs=frozenset(row.or_needs),
-        interpretation=row.interpretation,
-        implementers=tuple(row.implementers),
-        advice=row.advice,
-    )
+    return replace(row, text=" ".join(row.text.split()), versions=tuple(sorted(set(versions))))
 
 
 @cache
