@@ -144,15 +144,19 @@ def _probe_of(case: str) -> Probe:
         fail(f"{case[1:]} names no case")
     given, *more = names
     everything = operator_names()
-    operators = [op for op in everything if given.startswith(f"{document_of(op).prefix}-")] or everything
+    operators = [op for op in everything if _begin_alike(given, f"{document_of(op).prefix}-")]
     probes: Sequence[Probe] = ()
-    if not is_portable(given):
+    if operators and not is_portable(given):
         with contextlib.suppress(UnknownName):
             probes = select_probes(Selection(cases=(f"{given}*", *more), origins=origins), operators)
     if not probes:  # an error names the case as it was given
-        probes = select_probes(Selection(cases=(given, *more), origins=origins), operators)
+        probes = select_probes(Selection(cases=(given, *more), origins=origins), operators or everything)
     if len(probes) > 1:
         ids = [probe.id for probe in probes]
         rest = [f"... and {len(ids) - _NAMED} more"] if len(ids) > _NAMED else []
         fail(f"{len(ids)} cases begin like {case!r}:", lines=[*ids[:_NAMED], *rest])
     return probes[0]
+
+
+def _begin_alike(text: str, prefix: str) -> bool:
+    return text.startswith(prefix) or prefix.startswith(text)

@@ -19,11 +19,12 @@ from onnxspec.conformance.judging.verdict import judge_each
 from onnxspec.conformance.proof import proof as proving
 from onnxspec.conformance.proof.proof import Proof, prove
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference import FAULTS, FORMATS, operator_of
+from onnxspec.reference import FAULTS, operator_of
 from onnxspec.reference.kernels.kernel import Style, run_kernel
 from onnxspec.reference.operators import Conforming
 
 from ...recurrent import recurrent_versions
+from ...reference.situations import TWO_TYPES
 from ..miniatures import HEEDING, Finished, command_line, descendants
 
 TWO = [
@@ -133,7 +134,7 @@ def test_every_clause_that_can_be_broken_has_a_fault_and_core_a_case_for_every_c
     assert {row.op for row in proof.rows} == set(OPERATORS)
 
 
-@pytest.mark.parametrize("type", FORMATS)
+@pytest.mark.parametrize("type", TWO_TYPES)
 @pytest.mark.parametrize("op", OPERATORS)
 def test_a_small_case_of_core_catches_each_fault_well(op: str, type: str) -> None:
     """``onnxspec prove`` requires two cases, and tries quantized ones and drift, too."""
