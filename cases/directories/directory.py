@@ -32,19 +32,7 @@ RTOL, ATOL = 1e-3, 1e-7
 
 
 class DirectoryError(UserError):
-    """A directory that cannot be used; the message gives the file and the reason in one line."""
-
-
-class NoTestCase(DirectoryError):
-    """A directory that does not have the layout of a test case."""
-
-
-class BrokenFile(DirectoryError):
-    """A truncated file, or one whose content does not match its name."""
-
-
-class OutsideFile(DirectoryError):
-    """External data outside the directory itself."""
+    """A directory that is no test case or cannot be read; the message gives the file and the reason in one line."""
 
 
 class DataSet(Struct, frozen=True):
@@ -104,10 +92,10 @@ def find_directories(root: Path) -> Iterator[Path]:
     These are folders with a model or data sets, and folders without subfolders. Hidden folders, folders already seen
     through another link, and folders deeper than DEPTH are skipped, except the first.
 
-    Raise NoTestCase if `root` is not a folder.
+    Raise DirectoryError if `root` is not a folder.
     """
     if not _tried(root, root, root.is_dir):
-        raise NoTestCase(f"{_shown(root)} is no folder")
+        raise DirectoryError(f"{_shown(root)} is no folder")
     yield from _found(root, set(), DEPTH)
 
 
@@ -157,23 +145,23 @@ def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
     Files are matched with the graph by the names of their tensors, or by position if those are not the graph's. A graph
     input that is also an initializer may be given or not.
 
-    Raise NoTestCase, BrokenFile for a truncated protobuf, OutsideFile, or DirectoryError for a file that cannot be
+    Raise DirectoryError, also for a truncated protobuf, for data outside the folder, and for a file that cannot be
     read, is too large, or holds no numeric tensors.
     """
     room = Room(size)
     if not _tried(folder, folder, folder.is_dir):
-        raise NoTestCase(f"{_shown(folder)} is no folder")
+        raise DirectoryError(f"{_shown(folder)} is no folder")
     models = _models(folder)
     data_folders = sorted((p for p in _entries(folder) if _DATA_SET.fullmatch(p.name) and p.is_dir()), key=_numbered)
     if len(models) != 1:
         found = "more than one model, none of them model.onnx" if models else "no model.onnx"
-        raise NoTestCase(f"{_shown(folder)} is no test case: it holds {found}")
+        raise DirectoryError(f"{_shown(folder)} is no test case: it holds {found}")
     if not data_folders:
-        raise NoTestCase(f"{_shown(folder)} is no test case: it holds no test_data_set_0")
+        raise DirectoryError(f"{_shown(folder)} is no test case: it holds no test_data_set_0")
     content = _read(folder, models[0], room)
     model = _parsed(folder, models[0], content, ModelProto())
     if not model.HasField("graph") or not model.opset_import:
-        raise BrokenFile(f"{_shown(models[0], folder)}: holds no model; is it cut off?")
+        raise DirectoryError(f"{_shown(models[0], folder)}: holds no model; is it cut off?")
     with _blaming(models[0], folder):
         if take_in(model, models[0].parent, folder, room):
             content = model.SerializeToString()
@@ -208,10 +196,10 @@ def _data_set(
     fed = _named(tensors, needed if len(tensors) <= len(needed) else inputs)
     missing = [value.name for value in needed if fed is None or value.name not in fed]
     if fed is None or missing:
-        raise NoTestCase(f"{_shown(place, folder)}: holds {len(tensors)} inputs, the model takes {len(needed)}")
+        raise DirectoryError(f"{_shown(place, folder)}: holds {len(tensors)} inputs, the model takes {len(needed)}")
     expected = _named(_tensors(folder, place, "output", outputs, room), outputs)
     if expected is None or (expected and len(expected) != len(outputs)):
-        raise NoTestCase(f"{_shown(place, folder)}: does not hold the {len(outputs)} outputs of the model")
+        raise DirectoryError(f"{_shown(place, folder)}: does not hold the {len(outputs)} outputs of the model")
     return DataSet(fed, expected)
 
 
@@ -235,7 +223,7 @@ def _tensors(
     for number in range(max(numbers, default=-1) + 1):
         if number not in numbers:
             path = place / f"{kind}_{number}.pb"
-            raise NoTestCase(f"{_shown(path, folder)}: is missing, though later ones are there")
+            raise DirectoryError(f"{_shown(path, folder)}: is missing, though later ones are there")
     for value in values:
         if not value.type.HasField("tensor_type"):
             raise DirectoryError(f"{_shown(folder)}: {kind} {_line(value.name)} of the model is no tensor")
@@ -243,7 +231,7 @@ def _tensors(
     for number in sorted(numbers):
         path = place / f"{kind}_{number}.pb"
         if not path.is_file():  # reading a pipe would never end
-            raise BrokenFile(f"{_shown(path, folder)}: is no file")
+            raise DirectoryError(f"{_shown(path, folder)}: is no file")
         tensor = _parsed(folder, path, _read(folder, path, room), TensorProto())
         with _blaming(path, folder):
             take_in(tensor, place, folder, room)
@@ -258,22 +246,24 @@ def _blaming(path: Path, folder: Path) -> Iterator[None]:
     try:
         yield
     except OutsideData as error:
-        raise OutsideFile(f"{where}: {_line(error)}") from None
+        raise DirectoryError(f"{where}: {_line(error)}") from None
     except EncodeError as error:
         raise DirectoryError(f"{where}: is too large with its data: {_line(error)}") from None
     except (TooLarge, TypeError) as error:
         raise DirectoryError(f"{where}: {_line(error)}") from None
     except ValueError as error:
-        raise BrokenFile(f"{where}: {_line(error)}") from None
+        raise DirectoryError(f"{where}: {_line(error)}") from None
 
 
 def _parsed(folder: Path, path: Path, content: bytes, proto: Proto) -> Proto:
     if is_pointer(content):
-        raise BrokenFile(f"{_shown(path, folder)}: is a Git LFS pointer, not the file (git lfs pull)")
+        raise DirectoryError(f"{_shown(path, folder)}: is a Git LFS pointer, not the file (git lfs pull)")
     try:
         proto.ParseFromString(content)
     except (DecodeError, RecursionError) as error:
-        raise BrokenFile(f"{_shown(path, folder)}: is no {type(proto).__name__}, or cut off: {_line(error)}") from None
+        raise DirectoryError(
+            f"{_shown(path, folder)}: is no {type(proto).__name__}, or cut off: {_line(error)}"
+        ) from None
     return proto
 
 
@@ -286,9 +276,9 @@ def _tolerance(folder: Path, room: Room) -> tuple[float, float]:
         plain = json.loads(_read(folder, path, room))
         rtol, atol = float(plain.get("rtol", RTOL)), float(plain.get("atol", ATOL))
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise BrokenFile(f"{_shown(path, folder)}: is no JSON object with numbers rtol and atol") from None
+        raise DirectoryError(f"{_shown(path, folder)}: is no JSON object with numbers rtol and atol") from None
     if not (0 <= rtol < math.inf and 0 <= atol < math.inf):
-        raise BrokenFile(f"{_shown(path, folder)}: rtol and atol are numbers from 0 on, not {rtol:g} and {atol:g}")
+        raise DirectoryError(f"{_shown(path, folder)}: rtol and atol are numbers from 0 on, not {rtol:g} and {atol:g}")
     return rtol, atol
 
 

@@ -122,7 +122,7 @@ def probe_directories(
     complain
         Called with one line for every directory that cannot be used; the others are still returned.
 
-    Raise NoTestCase where a root is not a folder.
+    Raise DirectoryError where a root is not a folder.
     """
     probes: list[DirectoryProbe] = []
     taken: set[str] = set()
