@@ -1,9 +1,10 @@
 """Cases: the space of configurations, profiles, models and their inputs."""
 
+from typing import TYPE_CHECKING
+
 from .axes.violation import Violation
 from .operators import tables as _tables  # noqa: F401 - names the cases of each operator
 from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
-from .simple import SimpleFamily, SimpleSpec
 from .specs.case import ABILITIES, Case, Course, Feed, Spec, Step, Trial
 from .specs.family import (
     Family,
@@ -18,6 +19,9 @@ from .specs.family import (
 )
 from .specs.spec import CaseSpec
 from .third_party import load_operators
+
+if TYPE_CHECKING:
+    from .simple import SimpleFamily, SimpleSpec
 
 __all__ = [
     "ABILITIES",
@@ -46,5 +50,17 @@ __all__ = [
     "profile",
     "register",
 ]
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Return a base class of operators' cases; it is loaded with the first operator that has it."""
+        if name not in ("SimpleFamily", "SimpleSpec"):
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from . import simple
+
+        return getattr(simple, name)
+
 
 load_operators()

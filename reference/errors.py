@@ -19,5 +19,9 @@ class UserError(ValueError):
         self.given = given
 
 
+class DirectoryError(UserError):
+    """A test-case directory that cannot be used; the message gives the file and the reason."""
+
+
 class RecordError(UserError):
     """A run, a package or a database that cannot be used."""

@@ -20,7 +20,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
-from ...reference.errors import UserError
+from ...reference.errors import DirectoryError
 from ..specs.tensor import array_of, tensor_proto
 from .external_data import CASE_BYTES, DEPTH, OutsideData, Room, TooLarge, is_pointer, take_in
 
@@ -29,10 +29,6 @@ Proto = TypeVar("Proto", ModelProto, TensorProto)
 
 RTOL, ATOL = 1e-3, 1e-7
 """Default tolerance of the runner of onnx.backend.test: |got - given| <= ATOL + RTOL |given|."""
-
-
-class DirectoryError(UserError):
-    """A directory that is no test case or cannot be read; the message gives the file and the reason in one line."""
 
 
 class DataSet(Struct, frozen=True):

@@ -19,7 +19,6 @@ from ..probes.drawn import fresh_profile
 from ..results.summary import in_words
 from ..results.writer import RunWriter, fresh_folder
 from ..running.engine import execute
-from ..running.expected_update import update_lists
 from ..running.run import Plan, Run
 from ..text import listed, plural
 from .ci import Output, github_marks, on_github, write_files
@@ -69,6 +68,8 @@ def execute_plan(
 
         say_nodes(nodes, finished, console_on(sys.stdout))
     if update:
+        from ..running.expected_update import update_lists
+
         try:
             for line in update_lists(finished):
                 (warn if wanted.quiet else say)(line)

@@ -8,12 +8,10 @@ from collections.abc import Iterable, Sequence
 from glob import glob, has_magic
 from pathlib import Path
 
-from ...cases.directories.directory import DirectoryError
 from ...cases.portable import CaseTextError, case_from_json
 from ...reference.documents.operators import MISSING
-from ...reference.errors import UserError
+from ...reference.errors import DirectoryError, UserError
 from ..border.strict_json import MalformedJson, parse
-from .directory import probe_directories
 from .probe import Probe, SpecProbe
 
 _LONGEST = 200
@@ -137,6 +135,8 @@ def _of_text(text: str) -> Probe:
 
 
 def _of_directory(word: str) -> Sequence[Probe]:
+    from .directory import probe_directories  # with the reader of directories, which few runs need
+
     path = Path(word)
     complaints: list[str] = []
     try:

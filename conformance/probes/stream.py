@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import Struct
 
-from ...cases.directories.directory import DirectoryError
+from ...reference.errors import DirectoryError
 from ..judging.judgement import Judgement, Verdict, not_judged, not_run
 from ..workers.pool import Pool
 from ..workers.process import Job, Outcome, TargetProcess

@@ -17,8 +17,6 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from ...cases.directories.directory import DataSet, write_directory
-from ...cases.directories.fairness import data_sets_of
 from ...reference import SPECIAL
 from ..judging.judgement import DECLINED, FAILING, Judgement, Verdict
 from ..probes.probe import Prepared, Probe, SpecProbe
@@ -174,7 +172,10 @@ def _write(
     result: Result | None,
 ) -> None:
     """Write the evidence of one case, atomically. Raise OSError, and any exception that a model causes."""
-    from ..showing.evidence import evidence_of  # imported late: only runs with failures need it
+    # Imported late: only runs with findings need it.
+    from ...cases.directories.directory import DataSet, write_directory
+    from ...cases.directories.fairness import data_sets_of
+    from ..showing.evidence import evidence_of
 
     job = prepared.jobs[0]
     if len(job.model) + sum(a.nbytes for feed in job.feeds for a in feed.values()) > LARGEST_CASE:

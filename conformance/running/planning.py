@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...cases.directories.directory import DirectoryError
-from ...reference.errors import UserError
-from ..probes.directory import DirectoryProbe, digest_of_directories, probe_directories
+from ...reference.errors import DirectoryError, UserError
+from ..probes.naming import is_folder
 from ..probes.probe import Probe
 from ..probes.selection import Selection, UnknownName, narrow, operator_types, select_probes
 from ..probes.shard import parse_shard
@@ -64,11 +63,13 @@ def chosen_probes(
 
     Raise UnknownName and DirectoryError.
     """
+    named = any(map(is_folder, selection.cases))
+    if named or selection.directories:
+        from ..probes.directory import digest_of_directories, probe_directories
     if not selection.directories:
         operators = tuple(dict.fromkeys(op for target in targets for op in target.operators))
         probes = tuple(select_probes(selection, operators))
-        in_directories = any(isinstance(probe, DirectoryProbe) for probe in probes)
-        return probes, digest_of_directories(probes) if in_directories else ""
+        return probes, digest_of_directories(probes) if named else ""
     found = probe_directories([Path(root) for root in selection.directories], skipped)
     if not found:
         raise DirectoryError(f"no test case that can be run in {', '.join(selection.directories)}")

@@ -12,9 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...cases.directories.directory import DirectoryError
 from ...reference import SPECIAL
-from ...reference.errors import RecordError
+from ...reference.errors import DirectoryError, RecordError
 from ...reference.operators.internal_error import format_internal_error
 from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from ..probes.drawn import split_nonce

@@ -55,6 +55,23 @@ print({"numpy", "onnx"} & set(sys.modules))"""
     assert done.stdout.endswith("\n0\nset()\n"), done.stderr
 
 
+def test_a_passing_case_loads_few_modules(tmp_path: Path) -> None:
+    code = """
+import sys
+from onnxspec.conformance.cli import start
+sys.argv[1:] = ["run", "--case", "lstm-14.float32.forward.bias.T4N3I2H5.e49129"]
+try:
+    start.main()
+except SystemExit as end:
+    loaded = [name for name in sys.modules if name.startswith("onnxspec")]
+    print(end.code, *loaded)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    code, *loaded = done.stdout.splitlines()[-1].split()
+    assert code == "0", done.stderr
+    assert len(loaded) <= 185
+    assert not [name for name in loaded if ".faults.tables" in name or ".cases.directories" in name]
+
+
 @pytest.mark.parametrize("command", ["certify", "generate", "merge", "prove", "report", "run"])
 def test_what_writes_writes_to_out(command: str) -> None:
     shown = {name for parameter in load_command(command).params for name in parameter.opts}

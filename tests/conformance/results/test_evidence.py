@@ -17,6 +17,7 @@ import pytest
 from onnx import numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases.directories import directory
 from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select
@@ -162,7 +163,7 @@ def test_evidence_that_cannot_be_written_costs_no_result(
     def full(*arguments: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "write_directory", full)
+    monkeypatch.setattr(directory, "write_directory", full)
     cases = naming(pick(2, ragged))
     done = inside("run", "-t", "backend:lengths_ignored", *cases, "--no-extra", "--out", tmp_path / "run")
     assert done.code == 1
