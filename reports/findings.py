@@ -5,7 +5,6 @@ Refusals with the same message are one line, with messages cut to the part that 
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +18,7 @@ from ..conformance.results.records import ClauseRecord, EvidenceRecord
 from ..conformance.results.records import Finding as Record
 from ..conformance.results.result import Result
 from ..conformance.results.summary import in_words
+from ..conformance.results.support import by_message
 from .evidence import Exhibit, read_exhibit
 from .run import empty
 from .subject import Subject, command_of, place_of, version_of
@@ -277,13 +277,6 @@ def _clause(name: str, known: Mapping[str, ClauseRecord]) -> Clause:
     return Clause(name, "", "", "") if entry is None else Clause(name, **entry)
 
 
-_VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\b\d+\b|\b(?:LSTM|GRU|RNN|lstm|gru|rnn)\b|Lstm|Gru|Rnn")
-"""Parts of a message that name one operator, value or line: without them, refusals with one cause have equal text."""
-
-_SHORTEST = 4
-"""Number of words that two messages must share at their start before they are cut."""
-
-
 @dataclass(frozen=True)
 class Refusal:
     """Findings that a target refuses with the same message; ``message`` is the part that differs from others."""
@@ -307,24 +300,6 @@ class Refusal:
 
 def refusals_of(findings: Sequence[Finding]) -> list[Refusal]:
     """Return findings on refusals grouped into lines, in their order."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for finding in findings:
-        text = _VARIABLE.sub("", finding.members[0].message)
-        groups.setdefault((finding.verdict, text, *(id(m.subject) for m in finding.members)), []).append(finding)
-    messages = shortened_messages([group[0].members[0].message for group in groups.values()])
-    return [Refusal(tuple(group), message) for group, message in zip(groups.values(), messages, strict=True)]
-
-
-def shortened_messages(messages: Sequence[str]) -> list[str]:
-    """Return messages without the words that another message begins with, too."""
-    split_messages = [message.split() for message in messages]
-    return [_without_shared(own, split_messages[:k] + split_messages[k + 1 :]) for k, own in enumerate(split_messages)]
-
-
-def _without_shared(own: list[str], others: Sequence[list[str]]) -> str:
-    shared = 0
-    for other_words in others:
-        if other_words != own:
-            equal = next((k for k, pair in enumerate(zip(own, other_words, strict=False)) if pair[0] != pair[1]), 0)
-            shared = max(shared, equal)
-    return " ".join(["\N{HORIZONTAL ELLIPSIS}", *own[shared:]] if shared >= _SHORTEST else own)
+    keys = [(finding.verdict, *(id(member.subject) for member in finding.members)) for finding in findings]
+    lines = by_message([finding.members[0].message for finding in findings], keys)
+    return [Refusal(tuple(findings[k] for k in indices), message) for indices, message in lines]

@@ -15,7 +15,7 @@ from .grades import graded_line, level_records
 from .records import Finding
 from .result import Result
 from .summary import FailureGroup, Summary
-from .support import refused_words
+from .support import by_message, refused_words
 
 KNOWN, RUNS = "Known failures", "Accepts"
 VALIDATION = "Invalid models that were accepted:"
@@ -90,11 +90,13 @@ def _failure_items(groups: Iterable[FailureGroup], findings: Sequence[Finding], 
 
 
 def _refusals(findings: Iterable[Finding]) -> Iterator[Item]:
-    """Yield refusals; without a known condition, the runtime's message stands for it."""
-    for finding in findings:
-        if finding["verdict"] in DECLINED:
-            text, message = refused_words(finding["conditions"]), finding["message"]
-            yield Item(finding["verdict"], text or message, f" ({_extent([finding])})", message if text else "")
+    """Yield refusals, those with one message together; without a known condition, the message stands for it."""
+    refusals = [finding for finding in findings if finding["verdict"] in DECLINED]
+    keys = [(finding["verdict"], bool(finding["conditions"])) for finding in refusals]
+    for indices, message in by_message([finding["message"] for finding in refusals], keys):
+        members = [refusals[k] for k in indices]
+        text = ", ".join(dict.fromkeys(refused_words(finding["conditions"]) for finding in members))
+        yield Item(members[0]["verdict"], text or message, f" ({_extent(members)})", message if text else "")
 
 
 def _asides(findings: Iterable[Finding]) -> Iterator[Item]:

@@ -1,8 +1,12 @@
-"""Support of a target, from its results: operators, types and versions, and other features that refusals name."""
+"""Support of a target, from its results: operators, types and versions, and other features that refusals name.
+
+Refusals with the same message are one line, with messages cut to the part that differs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -122,3 +126,34 @@ def _other_lacks(
             indices.append(index)
     if count:
         yield Lack(plural(count, "other case"), indices[0] if len(indices) == 1 else None)
+
+
+_VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\b\d+\b|\b(?:LSTM|GRU|RNN|lstm|gru|rnn|b?float\d*|double)\b|Lstm|Gru|Rnn")
+"""Parts of a message that name one operator, type, value or line: without them, refusals with one cause are equal."""
+
+_SHORTEST = 4
+"""Number of words that two messages must share at their start before they are cut."""
+
+
+def by_message(messages: Sequence[str], keys: Sequence[Hashable]) -> list[tuple[list[int], str]]:
+    """Return the indices of refusals with equal messages and keys, in their order, with the part that differs."""
+    groups: dict[tuple[Hashable, str], list[int]] = {}
+    for index, (message, key) in enumerate(zip(messages, keys, strict=True)):
+        groups.setdefault((key, _VARIABLE.sub("", message)), []).append(index)
+    firsts = shortened_messages([messages[indices[0]] for indices in groups.values()])
+    return list(zip(groups.values(), firsts, strict=True))
+
+
+def shortened_messages(messages: Sequence[str]) -> list[str]:
+    """Return messages without the words that another message begins with, too."""
+    split_messages = [message.split() for message in messages]
+    return [_without_shared(own, split_messages[:k] + split_messages[k + 1 :]) for k, own in enumerate(split_messages)]
+
+
+def _without_shared(own: list[str], others: Sequence[list[str]]) -> str:
+    shared = 0
+    for other_words in others:
+        if other_words != own:
+            equal = next((k for k, pair in enumerate(zip(own, other_words, strict=False)) if pair[0] != pair[1]), 0)
+            shared = max(shared, equal)
+    return " ".join(["\N{HORIZONTAL ELLIPSIS}", *own[shared:]] if shared >= _SHORTEST else own)

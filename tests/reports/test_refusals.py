@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from onnxspec.reports.findings import shortened_messages
+from onnxspec.conformance.results.sections import sections_of
+from onnxspec.conformance.results.summary import summary_of
+from onnxspec.conformance.results.support import shortened_messages
 from onnxspec.reports.matrix import matrix
 from onnxspec.reports.run import read_run
 from onnxspec.reports.subject import subjects_of
@@ -27,11 +29,16 @@ def test_refusals_with_one_message_are_one_line(tmp_path: Path) -> None:
     findings = []
     for name in ("Relu", "Elu", "Softplus"):
         rows.append(result(name, verdict="unsupported", message=f"Unknown activation function '{name}'."))
-        refusal = finding(f"refuses {name}", "unsupported", [], [name], conditions=name, message=rows[-1]["message"])
+        refusal = finding(f"refuses {name}", "unsupported", [], [name], conditions=name, types=["float32"])
+        refusal["message"] = rows[-1]["message"]
         findings.append(refusal)
     info = sample_info(rows)
     info["targets"][0]["findings"] = findings
     page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
+    (section,) = (s for s in sections_of(summary_of([], findings), findings, []) if "not support" in s.heading)
+    assert [(item.text, item.extent) for item in section.items] == [
+        ("Relu, Elu, Softplus", " (3 cases, LSTM, float32)")
+    ]
     text = page.text("findings")
     assert text.count("Unknown activation function") == 1
     assert "Relu, Elu, Softplus 3 cases" in text
