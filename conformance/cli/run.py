@@ -59,6 +59,9 @@ def run(
         str | None,
         typer.Option("--nonce", metavar="NONCE", help="Add the cases of an auditor's nonce; implies --record."),
     ] = None,
+    model_option: Annotated[
+        Path | None, typer.Option("--model", metavar="FILE", hidden=True, help="Same as MODEL, as in 0.4.")
+    ] = None,
     inputs: Annotated[
         Path | None, typer.Option("--inputs", metavar="FILE", help="Input data of the model, as .npz.")
     ] = None,
@@ -110,6 +113,7 @@ def run(
         require_writable(junit)
     if resume and out is None:
         fail("--resume needs --out: which run is to go on?")
+    model = model or model_option
     if model is not None and model.is_dir():
         fail(f"{model} is a folder: --case {model}/ runs the test-case directories in it")
     if model is None and (inputs or keep):
