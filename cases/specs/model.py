@@ -104,24 +104,20 @@ def node_model(
         named = bool(extent.names & {*symbolic})
         return str(extent) if named or actual is None else actual
 
-    def value_of(extent: Extent) -> int | None:
-        known = extent.names <= sizes.keys()
-        return extent.value(sizes) if known else None
-
     def fed(name: str) -> Any:
         array, form = inputs[name], operator.tensors.get(name)
         shape: list[int | str] = [*array.shape]
         if symbolic and form is not None and len(options := form.options(array.ndim, layout)) == array.ndim:
             # If several extents are possible, take the first one with the same length.
             pairs = [*zip(options, array.shape, strict=True)]
-            chosen = [next((e for e in extents if value_of(e) == n), None) for extents, n in pairs]
+            chosen = [next((e for e in extents if e.known(sizes) == n), None) for extents, n in pairs]
             shape = [n if e is None else dimension(e, n) for e, (_, n) in zip(chosen, pairs, strict=True)]
         return helper.make_tensor_value_info(name, element_type(array.dtype), shape)
 
     def shown(name: str) -> Any:
         form = operator.tensors.get(name) or operator.tensors[like]
         dtype = (types or {}).get(name) or (types or {}).get(like) or inputs[operator.inputs[0]].dtype
-        shape = [dimension(extent, value_of(extent)) for extent in form.shape(layout)]
+        shape = [dimension(extent, extent.known(sizes)) for extent in form.shape(layout)]
         return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
     given = [name if name in inputs else "" for name in dict.fromkeys((*operator.inputs, *inputs))]

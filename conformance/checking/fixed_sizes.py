@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
+from ...reference.documents.tensors import sizes_known
 from ..models.content import NotConstant
 from ..models.scope import Scope, domain_of, shown_name
 from ..models.tensor_type import Dimension, type_from
 from ..text import listed
 from .general import shapes_of
-from .sizes import fits, in_words, sizes_known, swapped_states, value_of
+from .sizes import fits, in_words, printed_extents, swapped_states
 from .subject import Broken, Input, NodeSubject, operator_judged, subject_at
 
 _MOST_NODES = 1000
@@ -229,7 +230,7 @@ def _stale_claims(subject: NodeSubject) -> Iterator[Broken]:
     formal = shapes_of(subject)
     certain = {name: shape for name, shape in formal.items() if name in subject.inputs}
     certain = {name: shape for name, shape in certain.items() if subject.inputs[name].type.certain}
-    sizes = sizes_known(subject, certain)
+    sizes = sizes_known(printed_extents(subject, certain), {})
     for name, output in zip(subject.operator.outputs, subject.outputs, strict=False):
         claims, form = subject.scope.claims, subject.operator.tensors.get(name)
         claimed = type_from(claims[output], False).shape if output in claims else None
@@ -238,7 +239,7 @@ def _stale_claims(subject: NodeSubject) -> Iterator[Broken]:
         layout = subject.layout
         printed = (form.shape(layout),) if layout == 1 or len(form.shapes) == 1 else form.shapes
         if not any(fits(claimed, shape, sizes) for shape in printed):
-            follows = in_words(tuple(value_of(extent, sizes) for extent in printed[0]))
+            follows = in_words(tuple(extent.known(sizes) for extent in printed[0]))
             has = f"by its inputs it has {follows}, [{', '.join(map(str, printed[0]))}]"
             message = f"the file declares {in_words(claimed)} as the shape of {name}, while {has}"
             yield Broken("model.sizes-claimed", message)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...reference import Operator, operator_of
-from ...reference.documents.tensors import Extent, Shape
+from ...reference.documents.tensors import Extent, Shape, sizes_known
 from ..models.content import NotConstant
 from ..models.scope import shown_name
-from .sizes import agreement, fits, sizes_known, swapped_states
+from .sizes import agreement, fits, printed_extents, swapped_states
 from .subject import Broken, Missing, NodeSubject, Outcome
 
 
@@ -56,9 +56,8 @@ def _fitting(subject: NodeSubject, name: str, shapes: Mapping[str, Shape], said:
     actual = subject.inputs.get(name)
     if actual is None or actual.shape is None:
         return shapes[name]
-    sizes = sizes_known(
-        subject, {other_name: shape for other_name, shape in shapes.items() if other_name != name}, said
-    )
+    others = {other_name: shape for other_name, shape in shapes.items() if other_name != name}
+    sizes = sizes_known(printed_extents(subject, others), said)
     forms = subject.operator.tensors[name].shapes
     return next((shape for shape in forms if fits(actual.shape, shape, sizes)), shapes[name])
 

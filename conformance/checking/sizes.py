@@ -29,29 +29,17 @@ class _Evidence:
     extent: Extent
 
 
-def sizes_known(
-    subject: NodeSubject, formal: Mapping[str, Shape], said: Mapping[str, int] | None = None
-) -> dict[str, int]:
-    """Return the sizes in `said`, and those that follow from the shapes of a node's inputs, which agree."""
-    sizes = dict(said or {})
+def printed_extents(subject: NodeSubject, formal: Mapping[str, Shape]) -> Iterator[tuple[Extent, Dimension]]:
+    """Yield the printed extents of a node's inputs with the actual ones, where ranks agree."""
     for name, shape in formal.items():
         source = subject.inputs.get(name)
         if source is not None and source.shape is not None and len(source.shape) == len(shape):
-            for extent, actual in zip(shape, source.shape, strict=True):
-                size = extent.solved(actual, sizes) if isinstance(actual, int) else None
-                if size is not None:
-                    sizes.setdefault(extent.size, size)
-    return sizes
-
-
-def value_of(extent: Extent, sizes: Mapping[str, int]) -> int | None:
-    """Return the value of a printed extent; None if its size is unknown."""
-    return extent.value(sizes) if {extent.size, extent.factor} - {""} <= sizes.keys() else None
+            yield from zip(shape, source.shape, strict=True)
 
 
 def fits(shape: tuple[Dimension, ...], printed: Shape, sizes: Mapping[str, int]) -> bool:
     """Return whether a shape may be a printed one, as far as both are known."""
-    pairs = [(actual, value_of(extent, sizes)) for extent, actual in zip(printed, shape, strict=False)]
+    pairs = [(actual, extent.known(sizes)) for extent, actual in zip(printed, shape, strict=False)]
     return len(shape) == len(printed) and all(v is None or not isinstance(a, int) or a == v for a, v in pairs)
 
 

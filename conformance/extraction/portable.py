@@ -15,11 +15,11 @@ from ...cases.directories.graph_reading import OneNode, read_model
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.tensor import tensor_proto
 from ...reference import FORMATS, IllegalNode, OperatorVersion
-from ...reference.documents.tensors import Shape
+from ...reference.documents.tensors import Shape, sizes_known
 from ..checking.check import check_node
 from ..checking.general import shapes_of
 from ..checking.problem import Level
-from ..checking.sizes import sizes_known, value_of
+from ..checking.sizes import printed_extents
 from ..checking.subject import NodeSubject, operator_judged
 from ..models.content import NotConstant, Unreadable
 from ..models.folding import constant, default_value
@@ -123,12 +123,10 @@ def portable(located: Located) -> PortableNode:
             default = _default(subject, name)
             if default is not None and default.ndim == len(formal[name]):
                 defaults[name] = default
-    sizes = sizes_known(subject, formal, {n: s.value for n, s in operator.stated_sizes(subject).items()})
-    for name, array in (*constants.items(), *defaults.items()):
-        for extent, actual in zip(formal[name], array.shape, strict=True):
-            size = extent.solved(actual, sizes)
-            if size is not None:
-                sizes[extent.size] = size
+    extents = [pair for n, a in {**constants, **defaults}.items() for pair in zip(formal[n], a.shape, strict=True)]
+    stated = {size: entry.value for size, entry in operator.stated_sizes(subject).items()}
+    sizes = sizes_known(printed_extents(subject, formal), stated)
+    sizes |= sizes_known(extents, stated)  # the file may claim other shapes
     elements = _elements(subject, constants)
     model = _model(subject, constants, sizes, formal, elements)
     try:
@@ -188,7 +186,7 @@ def _model(
     def info(name: str) -> ValueInfoProto:
         element = elements[name]
         kind = FORMATS[element].onnx_type if element in FORMATS else helper.np_dtype_to_tensor_dtype(np.dtype(element))
-        values = ((extent, value_of(extent, sizes)) for extent in shapes[name])
+        values = ((extent, extent.known(sizes)) for extent in shapes[name])
         shape = [str(extent) if value is None else value for extent, value in values]
         return helper.make_tensor_value_info(name, kind, shape)
 

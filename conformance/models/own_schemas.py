@@ -17,6 +17,7 @@ from onnx.defs import OpSchema
 
 from ...reference import OperatorVersion, operator_names, operator_of, operator_version
 from ...reference.documents.operators import document_of, versions_of
+from ...reference.documents.tensors import Extent, sizes_known
 from ...reference.operators.described import DescribedOperator
 
 _TYPES = [f"tensor({name})" for name in ("float", "float16", "bfloat16", "double", "int8", "uint8", "int32", "int64")]
@@ -98,18 +99,13 @@ def _infer(version: OperatorVersion, context: Any) -> None:
     layout = 1 if chosen(version.rules.layout) == 1 else 0
     present = [i for i in range(min(context.get_num_inputs(), len(version.inputs))) if context.has_input(i)]
     types = {version.inputs[i]: context.get_input_type(i).tensor_type for i in present}
-    dimensions: dict[str, Any] = {}
-    sizes = {size: value for size, name in version.rules.sizes.items() if isinstance(value := chosen(name), int)}
-    for _ in range(2):  # a factor may be known only after the extent that it is part of
-        for name, type in types.items():
-            extents = version.tensors[name].options(len(type.shape.dim), layout)
-            for options, dimension in zip(extents, type.shape.dim, strict=False):
-                if len(options) == 1 and options[0].plain:
-                    dimensions.setdefault(options[0].size, dimension)
-                if len(options) == 1 and dimension.HasField("dim_value"):
-                    size = options[0].solved(dimension.dim_value, sizes)
-                    if size is not None:
-                        sizes.setdefault(options[0].size, size)
+    extents: list[tuple[Extent, Any]] = []
+    for name, type in types.items():
+        options = version.tensors[name].options(len(type.shape.dim), layout)
+        extents += [(o[0], dimension) for o, dimension in zip(options, type.shape.dim, strict=False) if len(o) == 1]
+    dimensions = {extent.size: dimension for extent, dimension in reversed(extents) if extent.plain}
+    stated = {size: value for size, name in version.rules.sizes.items() if isinstance(value := chosen(name), int)}
+    sizes = sizes_known(((extent, d.dim_value) for extent, d in extents if d.HasField("dim_value")), stated)
     for number, name in enumerate(version.outputs[: context.get_num_outputs()]):
         kind = version.kind_of(name)
         # A type parameter without inputs has the type of the first one.
@@ -119,8 +115,8 @@ def _infer(version: OperatorVersion, context: Any) -> None:
         made.tensor_type.shape.SetInParent()
         for extent in version.tensors[name].shape(layout):
             dimension = made.tensor_type.shape.dim.add()
-            if extent.names <= sizes.keys():
-                dimension.dim_value = extent.value(sizes)
+            if (value := extent.known(sizes)) is not None:
+                dimension.dim_value = value
             elif extent.plain and extent.size in dimensions:
                 dimension.CopyFrom(dimensions[extent.size])
         context.set_output_type(number, made)

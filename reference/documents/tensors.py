@@ -67,6 +67,10 @@ class Extent(Struct, frozen=True):
         """Return the extent for given sizes. Raises KeyError for a size that they lack."""
         return self.multiple(sizes) * sizes[self.size] + self.plus if self.size else self.plus
 
+    def known(self, sizes: Mapping[str, int]) -> int | None:
+        """Return the extent for given sizes; None for sizes that they lack."""
+        return self.value(sizes) if self.names <= sizes.keys() else None
+
     def solved(self, actual: int, sizes: Mapping[str, int]) -> int | None:
         """Return the size for which it is `actual`; None where there is none, or several, or its factor is not
         known."""
@@ -220,6 +224,20 @@ def sizes_of_shapes(
             if shape[axis] not in [*_values(name, extents, sizes)]:
                 must = " or ".join(_in_words(extent, sizes) for extent in extents)
                 raise ShapeError(f"{name} has shape {shape}: dimension {axis} must be {must}")
+    return sizes
+
+
+def sizes_known(extents: Iterable[tuple[Extent, object]], stated: Mapping[str, int]) -> dict[str, int]:
+    """Return the stated sizes, and those that follow from extents and their values, where these are numbers.
+
+    Contradictions are not found: the first value of a size counts.
+    """
+    sizes, numbers = dict(stated), [(extent, actual) for extent, actual in extents if isinstance(actual, int)]
+    for _ in range(2):  # a factor may be known only behind the extent that it is part of
+        for extent, actual in numbers:
+            size = extent.solved(actual, sizes)
+            if size is not None:
+                sizes.setdefault(extent.size, size)
     return sizes
 
 
