@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from ...reference import Configuration, Node, configure, operator_version
+from ...reference import Configuration, Node, configure, operator_of, operator_version
 from ...reference.documents.clauses import ILLEGAL
 from ..axes.axis import Axis, features_in
 from .data import inputs_of
@@ -101,7 +101,8 @@ def node_features(
     node: Node, inputs: Mapping[str, NDArray[Any]], axes: Sequence[Axis] = RECURRENT_AXES
 ) -> frozenset[str]:
     """Return the features of a node with its inputs (by formal name), by its operator's axes. Raise IllegalNode."""
-    observed = Observed(node, inputs, configure(node, inputs))
+    resolved: Any = operator_of(node.op_type, node.domain).resolve(node, inputs)
+    observed = Observed(node, inputs, resolved)
     return frozenset(name for name, is_present in tested(observed, axes).items() if is_present)
 
 

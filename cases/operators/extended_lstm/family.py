@@ -10,8 +10,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ....reference import Node
-from ....reference.operators.extended_lstm.document import resolve
 from ...axes.axis import NOTHING
 from ...axes.generator import uniform
 from ...profiles.profiles import written_cases
@@ -19,12 +17,10 @@ from ...profiles.random_cases import distinct
 from ...profiles.recurrent import RecurrentFamily
 from ...specs.data import inputs_of
 from ...specs.family import FRESH_CASES, Family, Level, register
-from ...specs.features import Observed, groups_with, tested
 from ...specs.illegal import break_case
-from .axes import EXTENDED_AXES
 from .codec import COARSE, IN_RANGE, MIDDLE, is_power, numbers, reach, representable
 from .random_cases import extended_case
-from .spec import OP_TYPE, VERSION, ExtendedSpec
+from .spec import OP_TYPE, ExtendedSpec
 
 _USUAL = {"x": (0.2, 16.0), **dict.fromkeys("wrb", (0.02, 16.0))}
 """Least and greatest size of a tensor's largest number."""
@@ -61,15 +57,6 @@ EXTENDED_LEVELS: tuple[Level, ...] = (
 )
 
 
-def extended_challenge(nonce: str) -> Sequence[Any]:
-    """Return fresh cases of both levels; the same nonce gives the same cases."""
-    chosen: dict[Any, None] = {}
-    for level in EXTENDED_LEVELS:
-        drawn = distinct(partial(extended_case, level.name), f"challenge/{nonce}")
-        chosen |= dict.fromkeys(itertools.islice(filter(level.holds, drawn), FRESH_CASES))
-    return tuple(chosen)
-
-
 _ASIDE = 5000  # levels by which a zero point is moved: far, but scales still fit
 
 
@@ -89,14 +76,11 @@ class _Extended(RecurrentFamily):
         features: frozenset[str] = spec.features
         return features
 
-    def groups(self, spec: Any) -> list[str]:
-        """Return the report columns of a case; every legal case is bidirectional."""
-        always = {"bidirectional", *(["bias"] if spec.bias else [])}
-        return groups_with(spec.features & {"illegal"} or spec.features | always)
-
+    @cache  # noqa: B019 - there is one family
     def all_features(self, op: str, version: int) -> frozenset[str]:
         """Return the features of all cases."""
-        return _all_features()
+        specs = (spec for name in ("core", "full") for spec in written_cases(name, op, version))
+        return frozenset().union(*(spec.features for spec in specs))
 
     def content(self, spec: Any) -> Iterator[bytes]:
         """Yield the bytes that identify a case: attributes, inputs, and inputs of the earlier run."""
@@ -104,11 +88,6 @@ class _Extended(RecurrentFamily):
         yield from super().content(spec)
         if spec.reruns != "none":
             yield inputs_of(spec, 1)["X"].tobytes()
-
-    def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-        """Return features of a node, by its axes."""
-        observed: Any = Observed(node, inputs, resolve(node.attributes, inputs))
-        return frozenset(name for name, present in tested(observed, EXTENDED_AXES).items() if present)
 
     def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
         """Return the Python expression that generates a tensor, within its range; None if there is none."""
@@ -157,14 +136,12 @@ class _Extended(RecurrentFamily):
         return EXTENDED_LEVELS
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:
-        """Return fresh cases for a nonce."""
-        return extended_challenge(nonce)
-
-
-@cache
-def _all_features() -> frozenset[str]:
-    specs = (spec for name in ("core", "full") for spec in written_cases(name, OP_TYPE, VERSION))
-    return frozenset().union(*(spec.features for spec in specs))
+        """Return fresh cases of both levels; the same nonce gives the same cases."""
+        chosen: dict[Any, None] = {}
+        for level in EXTENDED_LEVELS:
+            drawn = distinct(partial(extended_case, level.name), f"challenge/{nonce}")
+            chosen |= dict.fromkeys(itertools.islice(filter(level.holds, drawn), FRESH_CASES))
+        return tuple(chosen)
 
 
 register(_Extended())

@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from ....reference import document_of
-from ...specs.features import case_features
+from ....reference.documents.clauses import ILLEGAL
+from ...specs.data import inputs_of
+from ...specs.features import case_features, node_features
 from ...specs.illegal import violation_of
 from ...specs.spec import RecurrentSpec
 from .axes import EXTENDED_AXES
@@ -95,9 +97,10 @@ class ExtendedSpec(RecurrentSpec):
     @cached_property
     def features(self) -> frozenset[str]:
         """The features of the case, as in the clause table and in files of expected failures."""
-        violation = violation_of(self)
-        illegal = {"illegal", f"illegal:{violation.feature}"} if violation else set()
-        return frozenset({*case_features(self), f"about-{self.about}", *illegal})
+        about = f"about-{self.about}"
+        if violation := violation_of(self):
+            return frozenset({about, "illegal", f"{ILLEGAL}{violation.feature}"})
+        return case_features(self) | node_features(self.node, inputs_of(self), self.axes) | {about}
 
     @property
     def size(self) -> tuple[float, int]:
