@@ -134,6 +134,9 @@ _VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\b\d+\b|\b(?:LSTM|GRU|RNN|lstm|gru|r
 _SHORTEST = 4
 """Number of words that two messages must share at their start before they are cut."""
 
+_LINE = 130
+"""Characters of a message that fit on a line: a message up to this length says most when it is whole."""
+
 
 def by_message(messages: Sequence[str], keys: Sequence[Hashable]) -> list[tuple[list[int], str]]:
     """Return the indices of refusals with equal messages and keys, in their order, with the part that differs."""
@@ -145,9 +148,12 @@ def by_message(messages: Sequence[str], keys: Sequence[Hashable]) -> list[tuple[
 
 
 def shortened_messages(messages: Sequence[str]) -> list[str]:
-    """Return messages without the words that another message begins with, too."""
+    """Return messages; long ones without the words that another message begins with, too."""
     split_messages = [message.split() for message in messages]
-    return [_without_shared(own, split_messages[:k] + split_messages[k + 1 :]) for k, own in enumerate(split_messages)]
+    return [
+        message if len(message) <= _LINE else _without_shared(own, split_messages[:k] + split_messages[k + 1 :])
+        for k, (message, own) in enumerate(zip(messages, split_messages, strict=True))
+    ]
 
 
 def _without_shared(own: list[str], others: Sequence[list[str]]) -> str:

@@ -15,13 +15,15 @@ from .conftest import finding, result, sample_info, write_run
 from .test_report import report
 
 
-def test_messages_are_cut_to_the_part_that_differs() -> None:
-    start = "Fail: Exception during initialization of the node:"
+def test_long_messages_are_cut_to_the_part_that_differs() -> None:
+    start = f"Fail: Exception during initialization of the node in {'/long/path' * 12}:"
     assert shortened_messages([f"{start} clip > 0 was false", f"{start} layout == 0 was false", "no kernel"]) == [
         "\N{HORIZONTAL ELLIPSIS} clip > 0 was false",
         "\N{HORIZONTAL ELLIPSIS} layout == 0 was false",
         "no kernel",
     ]
+    short = ["NotImplemented: there is no kernel for GRU(22)", "NotImplemented: there is no kernel for RNN(22)"]
+    assert shortened_messages(short) == short
 
 
 def test_refusals_with_one_message_are_one_line(tmp_path: Path) -> None:
