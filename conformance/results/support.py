@@ -134,7 +134,7 @@ _VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\b\d+\b|\b(?:LSTM|GRU|RNN|lstm|gru|r
 _SHORTEST = 4
 """Number of words that two messages must share at their start before they are cut."""
 
-_LINE = 130
+_LINE = 160
 """Characters of a message that fit on a line: a message up to this length says most when it is whole."""
 
 
