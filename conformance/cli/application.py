@@ -92,17 +92,16 @@ class Commands(typer.core.TyperGroup):
 
             fail("interrupted", 130)
         except Exception as error:
-            from ...reference import OPERATORS
             from ...reference.errors import UserError
-            from ...reference.operators.internal_error import format_internal_error, packages_of
+            from ...reference.operators.internal_error import format_internal_error, operators_in
             from .terminal import fail
 
             if isinstance(error, UserError):
                 fail(str(error), error.code)
-            packages = {type(operator).__module__.partition(".")[0] for operator in OPERATORS.values()} - {"onnxspec"}
-            if not packages & packages_of(error):
+            operators = operators_in(error)
+            if not operators:
                 raise
-            fail(f"internal error in an operator's code: {format_internal_error(error)}", 1)
+            fail(f"error in the code of {', '.join(operators)}: {format_internal_error(error)}")
 
 
 app = typer.Typer(

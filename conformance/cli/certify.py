@@ -173,4 +173,8 @@ def _tell(verification: Verification) -> None:
     for remark in verification.remarks:
         warn(f"remark: {remark}", "yellow")
     verified = "VERIFIED: every claim that can be recomputed is confirmed"
-    say("", "NOT VERIFIED: the package differs from its record" if verification.differs else verified)
+    differing = [name for name, check in verification.checks.items() if check.count]
+    if differing == ["nonce"]:
+        say("", "NOT VERIFIED: the nonce is wrong, it is not the number of which the package has the fresh cases")
+    else:
+        say("", "NOT VERIFIED: the package differs from its record" if differing else verified)

@@ -165,7 +165,7 @@ def _problems(target: TargetRun, plan: Plan) -> Iterator[tuple[str, str, str, st
             text = f"{plural(len(left_out))}, e.g. {left_out[0].case}: {left_out[0].message}"
             yield verdict.value.replace("-", " "), "bold red", text, ""
     for internal_error in target.internal_errors:
-        yield "error", "bold red", f"internal error: {internal_error}; this is not a failure of the target", ""
+        yield "error", "bold red", f"{internal_error}; this is not a failure of the target", ""
     if missing := target.missing(plan.require):
         text = f"does not support what is required in {plural(len(missing))}, e.g. {missing[0].case}"
         yield "missing", "bold red", text, ""

@@ -15,7 +15,7 @@ from rich.progress import track
 from ...cases import Spec
 from ...reference import FAULTS
 from ..probes.selection import UnknownName, select, selection_of
-from ..proof.proof import ENOUGH, FEWEST, Proof, prove
+from ..proof.proof import ENOUGH, FEWEST, FINE, Proof, Row, prove
 from .command import CORES, Ops, ProfileName, Types, require_writable
 from .terminal import console_on, fail, say, warn
 
@@ -82,14 +82,20 @@ def _require_faults(ids: Sequence[str], specs: Sequence[Spec]) -> None:
 def _complaints(proof: Proof, *, whole: bool) -> Iterator[str]:
     """Yield a line for each requirement that does not hold."""
     for row in proof.surviving:
-        yield f"{row.fault} survives in {row.op} {row.type}: {row.well} cases catch it with {ENOUGH:g} or more"
+        yield f"{row.fault} survives in {row.op} {row.type}: {_caught(row)}"
     for a in proof.false_positives:
         yield f"conforming variant {a.style} is accused by {a.case}: {a.message}"
     for internal_error in proof.internal_errors:
-        yield f"internal error: {internal_error}"
+        yield f"could not run: {internal_error}"
     if whole:
         yield from (f"no fault breaks {clause.id}" for clause in proof.without_fault)
         yield from (f"no case exercises {clause.id}" for clause in proof.without_case)
+
+
+def _caught(row: Row) -> str:
+    """Return how many cases catch a fault, and what is required."""
+    bounds = FINE if FAULTS[row.fault].kind == "small" else 2 * ENOUGH
+    return f"{row.cases} cases catch it, {row.well} of them by at least {bounds:g} error bounds; {FEWEST} are required"
 
 
 assert FEWEST == 2, "the command's help says two"

@@ -30,7 +30,7 @@ from .staged import Stage, staged_outcome
 ENOUGH = 4.0
 """Kill margin at which a case catches a fault well: eight radii. Two conforming numbers differ by at most two radii."""
 
-_FINE = 1.15
+FINE = 1.15
 """Ratio of error to radius at which a case catches a fault of about one radius well."""
 
 FEWEST = 2
@@ -309,7 +309,7 @@ def _margin(judgement: Judgement, fault: Fault) -> float:
     """
     if judgement.reason != "value" or judgement.verdict not in FAILING:
         return float("inf")
-    return ENOUGH * judgement.worst / _FINE if fault.kind == "small" else judgement.worst / 2
+    return ENOUGH * judgement.worst / FINE if fault.kind == "small" else judgement.worst / 2
 
 
 def _proof(specs: Sequence[Spec], faults: Sequence[str] | None, kills: list[Kill]) -> Proof:

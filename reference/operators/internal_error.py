@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections import defaultdict
 from types import FrameType
 
 _LIBRARIES = frozenset({"numpy", "onnx", "onnxruntime", "ml_dtypes", "msgspec", "hypothesis", *sys.stdlib_module_names})
 """Packages that are not to blame for an exception that they raise: their caller is."""
 
+_SUITE = __name__.partition(".")[0]
 _LONGEST = 400  # characters of a message
 
 
@@ -19,7 +21,8 @@ def format_internal_error(error: BaseException) -> str:
     """Format an exception and its place in the suite or in the operator:
     ``ValueError: negative (onnxspec/reference/operators/lstm/cell.py, line 12, in gates)``."""
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    own_frames = [entry for entry in frames if _package(entry[0]) not in _LIBRARIES] or frames
+    of_users = [entry for entry in frames if _package(entry[0]) in _operators_by_package()]
+    own_frames = of_users or [entry for entry in frames if _package(entry[0]) not in _LIBRARIES] or frames
     text = " ".join(str(error).split())[:_LONGEST]
     message = f"{type(error).__name__}: {text}" if text else type(error).__name__
     if not own_frames:
@@ -28,9 +31,20 @@ def format_internal_error(error: BaseException) -> str:
     return f"{message} ({_file(frame)}, line {line}, in {frame.f_code.co_name})"
 
 
-def packages_of(error: BaseException) -> frozenset[str]:
-    """Return the packages in the traceback of an exception."""
-    return frozenset(_package(frame) for frame, _ in traceback.walk_tb(error.__traceback__))
+def operators_in(error: BaseException) -> list[str]:
+    """Return the names of the operators of other distributions whose code is in the traceback of an exception."""
+    packages = {_package(frame) for frame, _ in traceback.walk_tb(error.__traceback__)}
+    return [op for package, ops in _operators_by_package().items() if package in packages for op in ops]
+
+
+def _operators_by_package() -> dict[str, list[str]]:
+    from .operator import OPERATORS  # imported late: operators report internal errors, too
+
+    by_package: dict[str, list[str]] = defaultdict(list)
+    for (_, op), operator in OPERATORS.items():
+        by_package[type(operator).__module__.partition(".")[0]].append(op)
+    by_package.pop(_SUITE, None)
+    return by_package
 
 
 def _package(frame: FrameType) -> str:
