@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from ..judging.vocabulary import NO_FAILURE
 from ..probes.drawn import fresh_profile
-from ..results.summary import in_words
 from ..results.writer import RunWriter, fresh_folder
 from ..running.engine import execute
 from ..running.run import Plan, Run
@@ -26,8 +24,12 @@ from .display import RunDisplay, could_not_start, summarize
 from .terminal import console_on, drop, fail, progress_lines, say, warn, why
 
 if TYPE_CHECKING:
+    from ...reports.run import Run as ReadRun
     from ..cluster.connection import Cluster
     from ..extraction.cases import NodeCase
+
+
+_NUMBERED = 10  # findings
 
 
 def fresh_run() -> Path:
@@ -61,7 +63,7 @@ def execute_plan(
     # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
     with progress_lines(silent=wanted.quiet or not nodes or sys.stdout.isatty()) as progress:
         progress(f"running and judging {plural(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
-        finished, page = _finished(plan, folder, wanted, cluster, resume=resume, named=named)
+        finished, page, issues = _finished(plan, folder, wanted, cluster, resume=resume, named=named)
     summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)
     if nodes and not wanted.quiet:
         from .nodes import say_nodes
@@ -79,14 +81,17 @@ def execute_plan(
         for line in github_marks(finished):
             say(line)
     if not wanted.quiet:
-        say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}", *_issues(finished))
+        say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}", *issues)
     raise typer.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
 
 def _finished(
     plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None, *, resume: bool, named: bool
-) -> tuple[Run, Path]:
-    """Return the finished run and its page. End the command if it is interrupted or the disk is full."""
+) -> tuple[Run, Path, list[str]]:
+    """Return the finished run, its page, and lines on how to write issues.
+
+    End the command if it is interrupted or the disk is full.
+    """
     obtained = f"what was obtained is in {folder}"
     if plan.draws is None:
         obtained += f"; go on with: {_again(plan, folder)}"
@@ -95,11 +100,15 @@ def _finished(
         with _interrupted_by_signals():
             finished = _executed(plan, folder, wanted, cluster, resume)
             _require_a_target(finished, named)
-            from ...reports.page import write_report
+            from ...reports.page import report_on
+            from ...reports.run import read_runs
 
-            page = write_report([folder], folder / "report", warn=lambda line: warn(f"warning: {line}"))
+            runs, problems = read_runs([folder])
+            for problem in problems:
+                warn(f"warning: {problem}")
+            page = report_on(runs, problems, folder / "report")
             write_files(finished, wanted)
-            return finished, page
+            return finished, page, list(_issues(runs, folder)) if any(t.unexpected for t in finished.targets) else []
     except KeyboardInterrupt:
         fail(f"interrupted; {obtained}", 130)
     except OSError as error:
@@ -152,15 +161,17 @@ def _require_a_target(finished: Run, named: bool) -> None:
     fail(first, 3, others)
 
 
-def _issues(finished: Run) -> Iterator[str]:
-    """Yield the command that writes an issue on a new finding for a runtime's maintainers."""
-    reasons = {result.case: result.reason or "" for target in finished.targets for result in target.results}
-    new = [f for target in finished.targets for f in target.findings if f["new"] and f["kind"] not in NO_FAILURE]
-    titles = dict.fromkeys(in_words(f["title"], f["verdict"], reasons.get(f["smallest"], "")) for f in new)
-    for title in list(titles)[:1]:
-        yield f"issue:   onnxspec report {shlex.quote(str(finished.folder))} --issue {shlex.quote(title)}"
-    if len(titles) > 1:
-        yield f"         or one of {len(titles) - 1} more, by their titles on the page"
+def _issues(runs: Sequence[ReadRun], folder: Path) -> Iterator[str]:
+    """Yield the command that writes an issue for maintainers, and the numbers and titles of new findings."""
+    from ...reports.findings import NEW, VALIDATION, findings_of
+    from ...reports.subject import subjects_of
+
+    new = [f for f in findings_of(subjects_of(runs)) if f.section in (NEW, VALIDATION) and not f.known]
+    if new:
+        yield f"issue:   onnxspec report {shlex.quote(str(folder))} --issue {new[0].number}"
+        yield from (f"         {finding.number}: {finding.title}" for finding in new[:_NUMBERED])
+    if len(new) > _NUMBERED:
+        yield f"         and {len(new) - _NUMBERED} more on the page"
 
 
 def _again(plan: Plan, folder: Path) -> str:

@@ -23,6 +23,7 @@ import msgspec
 
 from ...cases import Spec
 from ...cases.portable import case_text
+from ..judging.judgement import Verdict
 from ..probes.selection import Selection, selection_of
 from ..probes.wrapped import named_target
 from ..results.lines import Line
@@ -78,8 +79,9 @@ class RunOutcome:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Cases by verdict, the most frequent first."""
-        return dict(Counter(result.verdict.value for result in self.results).most_common())
+        """Cases by verdict, in the order of the command line: passes first."""
+        counts = Counter(result.verdict for result in self.results)
+        return {verdict.value: counts[verdict] for verdict in reversed(Verdict) if counts[verdict]}
 
     @property
     def unexpected(self) -> tuple[Result, ...]:
@@ -123,7 +125,7 @@ def run(
     since_version: Named | Iterable[Named] = (),
     type: Named | Iterable[Named] = (),
     case: Named | Iterable[Named] = (),
-    expected: bool = True,
+    expected: bool | str | Path = True,
     fill: bool = True,
     accuracy: str = ACCURACY,
     targets_file: str | Path | None = None,
@@ -140,7 +142,7 @@ def run(
     profile, op, since_version, type, case
         Selection of cases, each one value or several (one profile).
     expected
-        Whether to use the target's list of known failures. A function has none.
+        List of known failures in place of the target's own: a file, or "none" or False. A function has none.
     fill
         Whether random cases follow that use only what a named target supports.
     accuracy
@@ -162,8 +164,12 @@ def run(
     if isinstance(target, str):
         target = named_target(target, file)
     if isinstance(target, Target):
+        if expected == "none":
+            expected = False
+        elif not isinstance(expected, bool):
+            target = replace(target, expected=str(expected))
         plan = planned(selection, [target])
-        plan = replace(plan, command=_COMMAND, expected=expected, targets_file=file, fills=fill)
+        plan = replace(plan, command=_COMMAND, expected=expected is not False, targets_file=file, fills=fill)
         return _carried_out(plan, out, each)
     if not is_runner(target):
         raise TypeError(f"target is a name, a Target, a function or an ONNX backend, not {target!r}")

@@ -234,3 +234,17 @@ def test_how_many_levels_quantized_outputs_are_off_is_told_by_their_bits() -> No
     summary = str(onnxspec.run("onnxruntime", profile="quantized", op="RNN", since_version=7))
     assert "levels of 8 bits: within 0 levels (" in summary
     assert "levels of 16 bits: within 0 levels (" in summary
+
+
+@needs_cell_output
+def test_a_list_of_known_failures_is_an_argument_as_on_the_command_line(tmp_path: Path) -> None:
+    none = run("onnx-reference", case=[RAGGED, PLAIN], expected=False, fill=False)
+    assert len(none.unexpected) == 1
+    assert list(none.counts) == ["pass", "wrong"]
+    known = tmp_path / "known.toml"
+    by_case = f'cases = ["{none.unexpected[0].case}"]\nfaults = ["lengths.ignored"]'
+    entry = f'[[expected]]\nop = "RNN"\n{by_case}\nreason = "tried"\n'
+    known.write_text(entry, encoding="utf-8")
+    listed = run("onnx-reference", case=RAGGED, expected=known, fill=False)
+    assert (listed.unexpected, [result.why for result in listed.results]) == ((), ["tried"])
+    assert len(run("onnx-reference", case=RAGGED, expected="none", fill=False).unexpected) == 1
