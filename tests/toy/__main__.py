@@ -2,6 +2,6 @@
 
 from onnxspec.conformance.cli.application import main
 
-from . import cases_leaky, reference_leaky  # noqa: F401 - register it
+from . import leaky  # noqa: F401 - registers it
 
 main()

@@ -11,8 +11,7 @@ from typing import Any
 from onnxspec.cases import Case
 from onnxspec.reference import FAULTS, Expectation, IllegalNode, budget
 
-from .cases_leaky import LeakyFamily, LeakySpec
-from .reference_leaky import Leak, Leaky
+from .leaky import Leak, Leaky, LeakyFamily, LeakySpec
 from .several import answer
 
 BUILT, JUDGED, DIAGNOSED = 1, 2, 4

@@ -8,7 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parent.parent.parent
+from . import ROOT, documented
+
 COMMAND = "from onnxspec.conformance.cli.application import main; main()"
 
 
@@ -32,7 +33,7 @@ def onnxspec(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 def test_the_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
     """The files as docs/operators.md shows them are installed: plain onnxspec knows and proves the operator."""
     site = installed(tmp_path / "site", "leaky_operator")
-    assert _documented(site) == 12
+    assert documented(site) == 12
     done = onnxspec(site, "prove", "--op", "Leaky", "--out", str(tmp_path / "proof.csv"))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "26 cases catch 3 of 3 faults" in done.stdout
@@ -69,7 +70,7 @@ class Adapter:
 
 def test_the_described_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
     site = installed(tmp_path / "site", "smooth_operator", "smooth")
-    _documented(site)
+    documented(site)
     done = onnxspec(site, "prove", "--op", "Smooth", "--out", str(tmp_path / "proof.csv"))
     assert done.returncode == 0, done.stdout + done.stderr
     caught = re.search(r"cases catch (\d+) of (\d+) faults", done.stdout)
@@ -95,8 +96,8 @@ def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
 def test_what_does_not_go_together_is_left_out_whole(tmp_path: Path) -> None:
     """A violation without a clause, and a clause table that cannot be read, each exclude only their operator."""
     site = tmp_path / "site"
-    _documented(installed(site, "leaky_operator"), ("attributes.decay", "attribute.decay"))
-    _documented(
+    documented(installed(site, "leaky_operator"), ("attributes.decay", "attribute.decay"))
+    documented(
         installed(site, "drippy_operator", "drippy"),
         ("leaky", "drippy"), ("Leaky", "Drippy"), ('id = "drippy.equations"', 'id = "drip.equations"'),
     )  # fmt: skip
@@ -108,25 +109,13 @@ def test_what_does_not_go_together_is_left_out_whole(tmp_path: Path) -> None:
     assert not {"leaky.equations", "drippy.equations", "leaky.attributes"} & set(done.stdout.split())
 
 
-def _documented(site: Path, *changes: tuple[str, str]) -> int:
-    """Write the files of docs/operators.md to a folder, with changes, and return their number."""
-    text = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
-    for old, new in changes:
-        text = text.replace(old, new)
-    blocks = re.findall(r"^```\w+\n# (\S+/\S+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    for name, block in blocks:
-        (site / name).parent.mkdir(exist_ok=True)
-        (site / name).write_text(block, encoding="utf-8")
-    return len(blocks)
-
-
 def test_of_two_that_claim_one_name_the_second_is_refused_in_a_line(tmp_path: Path) -> None:
-    site = installed(tmp_path / "site", "tests.toy.cases_leaky")
+    site = installed(tmp_path / "site", "tests.toy.leaky")
     installed(site, "leaky_too", "waterlogged")
     (site / "leaky_too.py").write_text(
         "from dataclasses import replace\n"
         "from onnxspec.reference import register\n"
-        "from tests.toy.reference_leaky import Leaky\n"
+        "from tests.toy.leaky import Leaky\n"
         "class Another(Leaky):\n"
         "    document = replace(Leaky.document, former=(('toy.example', 'Leaked'),))\n"
         "register(Another())\n"

@@ -107,4 +107,4 @@ def test_every_command_knows_it(targets: Path, tmp_path: Path) -> None:
     }
     assert "Goes forward in the reverse direction" in done["fuzz"]["printed"]
     assert "14 cases catch 6 of 6 faults" in done["prove"]["printed"]
-    assert "MaskedLeaky-1 float32 standard: complete" in done["certify"]["printed"]
+    assert "certified (complete): MaskedLeaky 1 in float32" in done["certify"]["printed"]

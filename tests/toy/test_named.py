@@ -38,7 +38,7 @@ def test_every_command_tells_it_from_the_other_domains(targets: Path, tmp_path: 
     assert wrong == {("leaky.start.one",)}
     assert {case for _, case in rows} == set(ids)
     assert "Starts from one" in done["run"]["printed"]
-    assert "toy.example::LSTM-1 float32" in done["certify"]["printed"]
+    assert "not certified: toy.example::LSTM 1 in float32" in done["certify"]["printed"]
     assert "signal" in done["explain"]["printed"]
     assert "toy.example.lstm.equations" in done["clauses"]["printed"]
     assert "toy.example" not in done["other"]["printed"]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent.parent
+from . import ROOT
 
 # A runtime of Leaky. Its options set where it starts, and the type in which it keeps its state.
 _ADAPTER = """
@@ -86,7 +86,7 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
     assert finding["foretold"] >= 5  # a name of its own predicts as any other does
     assert '"Starts from one"' in (out / "report" / "index.html").read_text(encoding="utf-8")
     shown = command("explain", ids[2], "--target", "wrong", "--targets-file", targets)
-    assert "leaky.start.one: Starts from one." in shown
+    assert "leaky.start.one: Starts from one" in shown
     assert "kept" in shown
     ast.parse(command("explain", ids[2], "--emit", "script"))
 

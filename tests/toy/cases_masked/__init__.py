@@ -14,7 +14,7 @@ from onnxspec.cases import Violation, register
 from onnxspec.cases.axes import set_to
 from onnxspec.reference import Node
 
-from ..cases_leaky import LeakyFamily, LeakySpec
+from ..leaky import LeakyFamily, LeakySpec
 from ..reference_masked import OP
 
 VIOLATIONS = tuple(

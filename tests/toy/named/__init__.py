@@ -11,8 +11,7 @@ from onnxspec.cases import register as register_cases
 from onnxspec.reference import Node, register
 from onnxspec.reference.documents import Document
 
-from ..cases_leaky import LeakyFamily, LeakySpec
-from ..reference_leaky import DOMAIN, VERSION, Leak, Leaky
+from ..leaky import DOMAIN, VERSION, Leak, Leaky, LeakyFamily, LeakySpec
 
 OP = f"{DOMAIN}::LSTM"
 _FORMS = {"signal": replace(VERSION.tensors["X"], name="signal"), "Y": VERSION.tensors["Y"]}

@@ -22,10 +22,10 @@ from onnxspec.reference import (
     register,
 )
 from onnxspec.reference.documents import Document, Extent, Question, TensorForm
-from onnxspec.reference.numbers import Bounded
+from onnxspec.reference.numbers import Bounded, Budget
 from onnxspec.reference.recurrent import Steps
 
-from ..reference_leaky import DOMAIN, Leak, Leaky
+from ..leaky import DOMAIN, Leak, Leaky
 
 OP = "MaskedLeaky"
 _T, _N, _I, _D = (Extent(name) for name in ("seq_length", "batch_size", "input_size", "num_directions"))
@@ -57,6 +57,7 @@ _FUNCTIONS = {"Identity": lambda x: x, "Relu": lambda x: np.maximum(x, 0.0)}
 class MaskedLeak(Leak):
     """A node with its inputs, and further points that may go wrong: the direction through X, and the last step."""
 
+    directions: tuple[str, ...] = ("forward",)
     mask: NDArray[Any] | None = None
     function: str = "Identity"
     masked_steps: str = "kept"
@@ -97,6 +98,14 @@ class MaskedLeak(Leak):
             radius[way, d] = self.radius(before, self.X[way], allowed, free=Y is None)
         last = Bounded(self.last(reported if Y is not None else value), self.last(radius), allowed)
         return {"Y": Bounded(value, radius, allowed), "Y_last": last}
+
+    def radius(self, before: NDArray[Any], X: NDArray[Any], allowed: Budget, *, free: bool) -> NDArray[Any]:
+        """Return the error bound of each step, as Leaky has it."""
+        radius: NDArray[Any] = 3 * (allowed.unit * (np.abs(self.decay * before) + np.abs(X)) + allowed.floor)
+        radius += (1 + abs(self.decay)) * allowed.input_floor
+        for t in range(1, len(radius) if free else 0):
+            radius[t] += abs(self.decay) * radius[t - 1]
+        return radius
 
     def last(self, Y: NDArray[Any]) -> NDArray[Any]:
         """Return Y_last of a Y."""

@@ -15,7 +15,7 @@ from onnxspec.reference.documents import Document, Extent, TensorForm
 from onnxspec.reference.faults import Computed
 from onnxspec.reference.numbers import Bounded
 
-from ..reference_leaky import DOMAIN
+from ..leaky import DOMAIN
 
 _N, _C, _L = Extent("batch_size"), Extent("channels"), Extent("length")
 _FORMS = (
