@@ -75,7 +75,7 @@ def requirements_of(run: Run) -> dict[str, list[Requirement]]:
     counts: dict[tuple[str, str], list[int]] = {}
     for result in subjects[0].results:
         failing = result.failing and result.verdict is not Verdict.NOT_REJECTED
-        named = violated[result.case] & {*result.clauses} or {result.clause}
+        named = violated[result.case] & {*result.clauses} or {result.clause or ""}
         for clause in clauses.keys() & {*result.clauses}:
             place = 0 if result.verdict is Verdict.PASS else 1 if failing and clause in named else 2
             counts.setdefault((operator_of(result), clause), [0, 0, 0])[place] += 1

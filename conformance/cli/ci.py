@@ -12,7 +12,9 @@ from pathlib import Path
 from ..results.sections import sections_of, summary_text
 from ..running.conclusion import summary_on
 from ..running.run import Run, TargetRun
-from .display import could_not_start
+from ..workers.worker import one_line
+from .display import STALE, problems_of
+from .terminal import LINE
 
 SUMMARY = "summary.md"
 """The summary in Markdown, in the folder of a run."""
@@ -39,8 +41,9 @@ def write_files(run: Run, wanted: Output) -> None:
         heading = f"{target.target.name} {target.description.get('version', '')}".rstrip()
         summary = summary_on(target, run)
         sections = sections_of(summary, target.findings, target.results)
+        problems = [f"  {one_line(f'{label}: {text}', LINE)}" for label, text, _ in problems_of(target, run.plan)]
         # In an indented block no text of a runtime can format.
-        lines += ["", textwrap.indent(summary_text(heading, summary, sections), "    ")]
+        lines += ["", textwrap.indent("\n".join([summary_text(heading, summary, sections), *problems]), "    ")]
     text = "\n".join([*lines, ""]).encode("utf-8", errors="backslashreplace")
     (run.folder / SUMMARY).write_bytes(text)
     if job := os.environ.get("GITHUB_STEP_SUMMARY"):
@@ -59,19 +62,12 @@ def github_marks(run: Run) -> Iterator[str]:
 
     for target in run.targets:
         error = partial(github_command, "error", title=_title(target))
-        if target.unavailable:
-            yield error(could_not_start(target.target, target.unavailable))
         for group in summary_on(target, run).groups:
             if not group.known:
                 repeat = target.findings[group.problems[0]]["repeat"]
                 yield error(f"{group.text} ({group.count}; {group.where}). To repeat it: {repeat}")
-        if missing := target.missing(run.plan.require):
-            yield error(f"does not support what is required, e.g. {missing[0].case}")
-        if special := target.special(run.plan.require_special):
-            yield error(f"loses special values, which are required: {special[0].message}")
-        for entry in target.stale:
-            text = f"no longer fails, though a list expects it to: {entry.reason}"
-            yield github_command("warning", text, title=_title(target))
+        for label, text, _ in problems_of(target, run.plan):
+            yield github_command("warning" if label == STALE else "error", text, title=_title(target))
 
 
 def _title(target: TargetRun) -> str:

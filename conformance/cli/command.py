@@ -111,8 +111,8 @@ def targets_of(names: Iterable[str], file: Path | None) -> list[Target]:
     file = file or _own_file()
     by_name = {}
     for name in names:
-        wild = file is not None and not {"*", "?"}.isdisjoint(name)
-        for match in (wild and fnmatch.filter(table_names(file), name)) or [name]:
+        tables = table_names(file) if file is not None and not {"*", "?"}.isdisjoint(name) else []
+        for match in fnmatch.filter(tables, name) or [name]:
             target = named_target(match, file)
             by_name[target.name] = target
     return list(by_name.values())

@@ -147,31 +147,35 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
         console.print()
         heading = single(Text.assemble((target.target.name[:_NAMED], "bold"), f" {version[:_NAMED]}".rstrip(), ": "))
         console.print(heading + _counts(target))
-        if target.unavailable:
-            _entry(console, Text("failed", "bold red"), [Text(could_not_start(target.target, target.unavailable))])
         if any(result.verdict is not Verdict.UNAVAILABLE for result in target.results):
             _show(target, summary_on(target, run), console, only_new=only_new)
-        for label, style, text, command in _problems(target, run.plan):
-            _entry(console, Text(label, style), [Text(text)], command)
+        for label, text, command in problems_of(target, run.plan):
+            _entry(console, Text(label, "yellow" if label == STALE else "bold red"), [Text(text)], command)
 
 
-def _problems(target: TargetRun, plan: Plan) -> Iterator[tuple[str, str, str, str]]:
-    """Yield problems that are no findings: label, style, text, and a command."""
+STALE = "stale"
+"""The label of an entry of a list of known failures that no longer fails."""
+
+
+def problems_of(target: TargetRun, plan: Plan) -> Iterator[tuple[str, str, str]]:
+    """Yield problems that are no findings: label, text, and a command, which may be empty."""
+    if target.unavailable:
+        yield "failed", could_not_start(target.target, target.unavailable), ""
     for entry in target.stale:
-        yield "stale", "yellow", f"no longer fails, though it is expected to: {entry.reason}", ""
+        yield STALE, f"no longer fails, though it is expected to: {entry.reason}", ""
     for verdict in (Verdict.NOT_RUN, Verdict.NOT_JUDGED):
         left_out = [result for result in target.results if result.verdict is verdict]
         if left_out:
             text = f"{plural(len(left_out))}, e.g. {left_out[0].case}: {left_out[0].message}"
-            yield verdict.value.replace("-", " "), "bold red", text, ""
+            yield verdict.value.replace("-", " "), text, ""
     for internal_error in target.internal_errors:
-        yield "error", "bold red", f"{internal_error}; this is not a failure of the target", ""
+        yield "error", f"{internal_error}; this is not a failure of the target", ""
     if missing := target.missing(plan.require):
         text = f"does not support what is required in {plural(len(missing))}, e.g. {missing[0].case}"
-        yield "missing", "bold red", text, ""
+        yield "missing", text, ""
     if special := target.special(plan.require_special):
         text = f"loses special values, which are required, in {plural(len(special))}, e.g. {special[0].case}"
-        yield "required", "bold red", text, special[0].repeat or ""
+        yield "required", text, special[0].repeat or ""
 
 
 def _is_news(target: TargetRun, run: Run) -> bool:

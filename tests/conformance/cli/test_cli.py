@@ -122,6 +122,7 @@ def test_special_values_fail_only_where_they_are_required(inside: Inside, tmp_pa
     done = inside(*command, "--out", "required", "--require", "special-values", "--junit", "junit.xml")
     assert done.code == 1
     assert "loses special values, which are required" in done.out
+    assert "loses special values, which are required" in (tmp_path / "required" / "summary.md").read_text()
     assert "<failure" in (tmp_path / "junit.xml").read_text()
     assert "NaN is lost" in (tmp_path / "required" / "report" / "index.html").read_text()
 
