@@ -107,7 +107,8 @@ def _assigned(causes: Sequence[Cause], context: DiagnosisContext) -> dict[str, R
     with an explanation keep it."""
     confirmed, sure, refuted = _confirmed_and_refuted(causes)
     unsettled = [r for r in context.results if r.verdict in DIAGNOSED and not (r.diagnosis and r.expected)]
-    unsettled = [r for r in unsettled if not (r.diagnosis and sure >= {*r.diagnosis})]
+    # Explanations are minimal, so confirmed faults that are a part of one do not explain its result alone.
+    unsettled = [r for r in unsettled if not r.diagnosis or refuted & {*r.diagnosis} or _apart(sure, {*r.diagnosis})]
     names = {r.case: () if refuted & {*r.diagnosis} else r.diagnosis for r in unsettled}
     names |= _explained_by(confirmed, names, context)
     hypotheses = dict.fromkeys(id for r in context.results for id in r.diagnosis if id not in sure | refuted)
@@ -115,6 +116,11 @@ def _assigned(causes: Sequence[Cause], context: DiagnosisContext) -> dict[str, R
     if faults:
         names |= _explained_by([*confirmed, *faults], [case for case, ids in names.items() if not ids], context)
     return {r.case: structs.replace(r, diagnosis=names[r.case]) for r in unsettled if names[r.case] != r.diagnosis}
+
+
+def _apart(ids: set[str], others: set[str]) -> bool:
+    """Return whether neither of two sets contains the other."""
+    return bool(ids - others and others - ids)
 
 
 def _confirmed_and_refuted(causes: Iterable[Cause]) -> tuple[list[Fault], set[str], set[str]]:

@@ -75,15 +75,24 @@ class Scan:
         The reported Y, if each step starts from it; else None.
     plain
         The computation with plain numbers, which costs little.
+    first
+        The same run by another interpretation, whose radii are about as large.
     """
 
     common, small = _COMMON, _SMALL
 
     def __init__(
-        self, node: Node, run: Run, computation: Computation, observed: Array | None, accuracy: str, plain: Remembering
+        self,
+        node: Node,
+        run: Run,
+        computation: Computation,
+        observed: Array | None,
+        accuracy: str,
+        plain: Remembering,
+        first: Scan | None = None,
     ) -> None:
         self.node, self.run, self.computation, self.plain = node, run, computation, plain
-        self.observed, self._accuracy = observed, accuracy
+        self.observed, self._accuracy, self._first = observed, accuracy, first
         allowed = budget(accuracy, computation.configuration.format.name)
         self.tensor, self.unit, self.floor = allowed.tensor, allowed.unit, allowed.floor
         self._known: list[tuple[Computation, dict[str, Bounded]]] = []
@@ -105,6 +114,12 @@ class Scan:
     def conforming(self) -> Prediction:
         """Outputs of a conforming target, with radii."""
         return Prediction.of(self._bounded(self.computation))
+
+    def largest_radius(self, output: str) -> float:
+        """Return about the largest radius of an output's conforming numbers."""
+        if self._first is not None:
+            return self._first.largest_radius(output)
+        return float(self.conforming.radii[output].max(initial=0.0))
 
     def dtype(self, output: str) -> np.dtype[Any]:
         """Return the type in which an output must be returned."""
@@ -176,6 +191,10 @@ class Expecting:
     @cached_property
     def conforming(self) -> Prediction:
         return self._prediction(())
+
+    def largest_radius(self, output: str) -> float:
+        """Return the largest radius of an output's conforming numbers."""
+        return float(self.conforming.radii[output].max(initial=0.0))
 
     def dtype(self, output: str) -> np.dtype[Any]:
         return self.run.outputs[output].dtype

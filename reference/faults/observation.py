@@ -185,6 +185,10 @@ class Observation:
                 continue
             if not faults:
                 # The correct equations, in another arithmetic.
+                if any(
+                    self._far_from_right(name, got, c).any() for c in contexts for name, got in c.run.outputs.items()
+                ):
+                    return None
                 return self._compared(faults, contexts, [context.right for context in contexts])
             share, altered, partly, plain = self._likely(faults, contexts)
             if len(faults) == 1:
@@ -233,7 +237,9 @@ class Observation:
         if steps and observed is None:
             return None
         plain = self._plain.setdefault((number, steps), Remembering(observed))
-        return Scan(self.node, run, computation, observed, accuracy, plain)
+        same_run = (c for (n, _, *k), c in self._contexts.items() if (n, *k) == (number, steps, accuracy))
+        first = next((context for context in same_run if isinstance(context, Scan)), None)
+        return Scan(self.node, run, computation, observed, accuracy, plain, first)
 
     def _numbers(self, context: Context, faults: Sequence[Fault], sessions: Sessions) -> tuple[Outputs, bool]:
         """Return the outputs of a target with faults, and whether the faults alter computed outputs."""
@@ -347,8 +353,8 @@ def _wrong(name: str, got: Array, context: Context) -> NDArray[np.bool_]:
 
 def _far(name: str, got: Array, want: Array, context: Context) -> NDArray[np.bool_]:
     """Return a mask of the numbers of an output that are far from the prediction."""
-    radius, tensor = context.conforming.radii[name], context.tensor
-    near = _GROSS * (float(radius.max(initial=0.0)) + context.unit * np.abs(want) + context.floor)
+    tensor = context.tensor
+    near = _GROSS * (context.largest_radius(name) + context.unit * np.abs(want) + context.floor)
     if tensor.precision > _ATTRIBUTE.precision:  # a fault's defaults may be held in float32 or not
         near = near + _GROSS * _ATTRIBUTE.unit * np.abs(want[np.isfinite(want)]).max(initial=0.0)
     comparable = np.isfinite(near) & (np.abs(want) < tensor.largest / 2) & (want != UNINITIALIZED)
