@@ -30,8 +30,9 @@ from .experiments import Budget, Shrunk, alike, shrink
 from .explainer import failing_case_of_tried, failing_cases_of
 from .failing_case import DIAGNOSED, FailingCase, ReportInternalError, reraise
 from .findings import alone
-from .match import Matcher, ObservedCases
+from .match import Matcher
 from .needs import Need, axis_of, meeting, sizes_of
+from .observed_case import ObservedCases
 from .target_evidence import TargetEvidence
 
 __all__ = ["Cause", "DiagnosisContext", "causes_of", "experiments_of", "is_open"]

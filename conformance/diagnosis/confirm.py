@@ -26,8 +26,9 @@ from ..probes.stream import CaseRun
 from .conditions import would_show
 from .explainer import failing_case_of_tried
 from .failing_case import FailingCase
-from .match import Matcher, ObservedCase
+from .match import Matcher
 from .needs import sizes_of
+from .observed_case import ObservedCase
 
 __all__ = ["ENOUGH", "Confirmation", "FreshCases", "confirm", "fresh_specs"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ...reference import resolve
 from ..text import listed
-from .match import ObservedCase
+from .observed_case import ObservedCase
 
 __all__ = ["error_pattern", "pattern_text"]
 

@@ -18,7 +18,8 @@ from ..results.expected.entries import Entry, listed_faults, suspects
 from ..results.result import Result
 from ..workers.process import Outcome
 from .failing_case import DIAGNOSED, FailingCase, ReportInternalError, failing_case_of, reraise
-from .match import Explanation, Matcher, ObservedCase, ObservedCases
+from .match import Matcher
+from .observed_case import Explanation, ObservedCase, ObservedCases
 from .target_evidence import TargetEvidence
 
 __all__ = ["Explainer", "accepting", "effort_of", "explained", "failing_case_of_tried", "failing_cases_of"]

@@ -14,7 +14,8 @@ from onnxspec.cases.operators.causal_conv_with_state import CausalConvSpec
 from onnxspec.conformance.diagnosis.confirm import Confirmation, FreshCases, confirm, fresh_specs
 from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.diagnosis.findings import titled
-from onnxspec.conformance.diagnosis.match import Matcher, ObservedCase, ObservedCases
+from onnxspec.conformance.diagnosis.match import Matcher
+from onnxspec.conformance.diagnosis.observed_case import ObservedCase, ObservedCases
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.probes.probe import SpecProbe

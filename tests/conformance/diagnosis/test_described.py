@@ -16,7 +16,8 @@ from onnxspec.cases import profile
 from onnxspec.conformance.diagnosis.causes import _fails_in
 from onnxspec.conformance.diagnosis.error_pattern import pattern_text
 from onnxspec.conformance.diagnosis.failing_case import failing_case_of
-from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
+from onnxspec.conformance.diagnosis.match import Matcher
+from onnxspec.conformance.diagnosis.observed_case import ObservedCases
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import tried

@@ -13,7 +13,8 @@ from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.diagnosis.explainer import Explainer, explained, failing_case_of_tried
 from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, FailingCase, failing_case_of
 from onnxspec.conformance.diagnosis.findings import findings_of
-from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
+from onnxspec.conformance.diagnosis.match import Matcher
+from onnxspec.conformance.diagnosis.observed_case import ObservedCases
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe

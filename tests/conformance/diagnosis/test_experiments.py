@@ -21,8 +21,8 @@ from onnxspec.conformance.diagnosis.diagnose import with_causes
 from onnxspec.conformance.diagnosis.experiments import Budget, Shrunk, alike, shrink
 from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.diagnosis.findings import findings_of
-from onnxspec.conformance.diagnosis.match import ObservedCases
 from onnxspec.conformance.diagnosis.needs import UNSAID, Need, axis_of, conditions_of, stated
+from onnxspec.conformance.diagnosis.observed_case import ObservedCases
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe, SpecProbe

@@ -13,7 +13,8 @@ from onnxspec.cases.operators.extended_lstm.codec import B, R, W, X
 from onnxspec.cases.operators.extended_lstm.spec import extended
 from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.conformance.diagnosis.failing_case import FailingCase, failing_case_of
-from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
+from onnxspec.conformance.diagnosis.match import Matcher
+from onnxspec.conformance.diagnosis.observed_case import ObservedCases
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import staged_outcome

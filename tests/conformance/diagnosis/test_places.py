@@ -13,7 +13,8 @@ from benchmarks.staging import findings_on
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.directories.graph_reading import read_model
 from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, FailingCase, failing_case_of
-from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
+from onnxspec.conformance.diagnosis.match import Matcher
+from onnxspec.conformance.diagnosis.observed_case import ObservedCases
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe

@@ -7,7 +7,8 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, features_of
 from onnxspec.cases.specs.wrapping import wrap
 from onnxspec.conformance.diagnosis.failing_case import failing_case_of
-from onnxspec.conformance.diagnosis.match import Matcher, ObservedCases
+from onnxspec.conformance.diagnosis.match import Matcher
+from onnxspec.conformance.diagnosis.observed_case import ObservedCases
 from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.judging.verdict import judge
