@@ -1,6 +1,6 @@
 """Diagnosis names all faults that a target makes, and no others."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from onnxspec.reference.faults.alterations import with_functions
 from onnxspec.reference.faults.computing import layered
 from onnxspec.reference.faults.contexts import Run
 from onnxspec.reference.faults.fault import Compute, made_together
+from onnxspec.reference.faults.observation import Fit, Observation
 from onnxspec.reference.kernels.kernel import Style, run_kernel
 from onnxspec.reference.numbers.activations import ACTIVATIONS
 from onnxspec.reference.recurrent.computation import computation_of
@@ -109,6 +110,24 @@ def test_faults_made_at_once_are_all_found_and_no_others(ids: tuple[str, ...]) -
     assert {fault for w in failing_cases if w.op == "LSTM" for fault in explained[w.case]} == {
         d for d in ids if not d.startswith("gru")
     }
+
+
+def test_known_faults_are_run_at_most_three_times_in_a_failing_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    failing_cases, _ = failing(target_with("lengths.ignored", "clip.ignored"))
+    known = [FAULTS[id] for id in ("lengths.ignored", "clip.ignored", "activations.ignored", "bias.ignored")]
+    matcher = Matcher(ObservedCases(TargetEvidence("standard")), 0, known)
+    assert set(matcher.names(failing_cases)) == {case.case for case in failing_cases}
+    runs: set[tuple[int, tuple[str, ...]]] = set()
+    fit = Observation.fit
+
+    def counted(observation: Observation, faults: Sequence[Fault], *options: Any) -> Fit | None:
+        runs.add((id(observation), tuple(fault.id for fault in faults)))
+        return fit(observation, faults, *options)
+
+    monkeypatch.setattr(Observation, "fit", counted)
+    again = [replace(case) for case in failing_cases]
+    assert len(matcher.names(again)) == len(again)
+    assert sum(bool(faults) for _, faults in runs) <= 3 * len(again)
 
 
 def test_what_nothing_explains_is_left_unexplained() -> None:
