@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import ast
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from . import ROOT
+from .several import commands
 
 # A runtime of Leaky. Its options set where it starts, and the type in which it keeps its state.
 _ADAPTER = """
@@ -34,14 +32,6 @@ class Adapter:
 """
 
 
-def command(*words: str | Path, code: int = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.toy", *map(str, words)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def targets(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("leaky")
@@ -63,12 +53,22 @@ def results(folder: Path) -> dict[tuple[str, str], dict[str, object]]:
 
 
 def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path: Path) -> None:
-    ids = command("list", "--op", "Leaky").split()
-    assert len(ids) == 5
-    assert "leaky.equations" in command("clauses", "Leaky")
     out = tmp_path / "run"
     three = ("--target", "right", "--target", "wrong", "--target", "half", "--targets-file", targets)
-    command("run", "--op", "Leaky", *three, "--out", out, code=1)
+    case = "leaky-1.float32.b2-i3-n1-s7."
+    done = commands(
+        "tests.toy.several",
+        ("list", "--op", "Leaky"),
+        ("clauses", "Leaky"),
+        ("run", "--op", "Leaky", *three, "--out", out),
+        ("explain", case, "--target", "wrong", "--targets-file", targets),
+        ("explain", case, "--emit", "script"),
+    )
+    assert [one["code"] for one in done] == [0, 0, 1, 0, 0]
+    listed, clauses, _, shown, script = (one["printed"] for one in done)
+    ids = [line for line in listed.split() if line.startswith("leaky-1.")]
+    assert len(ids) == 5
+    assert "leaky.equations" in clauses
     rows = results(out)
     forbidden = next(id for id in ids if "illegal" in id)
     for (target, case), row in rows.items():
@@ -85,50 +85,21 @@ def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Path, tmp_path:
     (finding,) = [f for f in wrong["findings"] if f["fault"] == "leaky.start.one"]
     assert finding["foretold"] >= 5  # a name of its own predicts as any other does
     assert '"Starts from one"' in (out / "report" / "index.html").read_text(encoding="utf-8")
-    shown = command("explain", ids[2], "--target", "wrong", "--targets-file", targets)
     assert "leaky.start.one: Starts from one" in shown
     assert "kept" in shown
-    ast.parse(command("explain", ids[2], "--emit", "script"))
-
-
-def test_its_nodes_are_checked_and_taken_out_of_models(targets: Path, tmp_path: Path) -> None:
-    command("generate", "--out", tmp_path / "cases", "--op", "Leaky", "--all")
-    model = sorted((tmp_path / "cases").glob("*/model.onnx"))[0]
-    assert "1 recurrent node: nothing wrong" in command("check", model)
-    both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
-    printed = command("run", model, *both, "--out", tmp_path / "run", code=1)
-    assert "toy.example::Leaky-1" in printed
-    assert {target: row["verdict"] for (target, _), row in results(tmp_path / "run").items()} == {
-        "right": "pass",
-        "wrong": "wrong",
-    }
-
-
-@pytest.mark.long
-def test_it_is_searched(targets: Path, tmp_path: Path) -> None:
-    words = ("--op", "Leaky", "--targets-file", targets, "--examples", "6", "--seed", "1")
-    assert "6 pass" in command("fuzz", *words, "--target", "right", "--out", tmp_path / "right")
-    printed = command("fuzz", *words, "--target", "wrong", "--out", tmp_path / "wrong", code=1)
-    assert "Starts from one" in printed
-    assert "onsistent with" not in printed
-
-
-def test_it_is_proved(tmp_path: Path) -> None:
-    printed = command("prove", "--op", "Leaky", "--out", tmp_path / "proof.csv", code=1)
-    # One forbidden model kills a fault that accepts it, where two are required; all other faults are killed.
-    assert "5 cases catch 2 of 3 faults" in printed
-    rows = (tmp_path / "proof.csv").read_text().splitlines()[1:]
-    assert {row.split(",")[0]: int(row.split(",")[5]) >= 1 for row in rows} == dict.fromkeys(
-        ("leaky.start.one", "leaky.decay.ignored", "leaky.accepts.decay"), True
-    )
+    ast.parse(script)
 
 
 def test_its_directories_are_generated_and_run(targets: Path, tmp_path: Path) -> None:
     folder, out = tmp_path / "cases", tmp_path / "run"
-    command("generate", "--out", folder, "--op", "Leaky", "--all")
+    both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
+    done = commands(
+        "tests.toy.several",
+        ("generate", "--out", folder, "--op", "Leaky", "--all"),
+        ("run", "--case", folder, *both, "--out", out),
+    )
+    assert [one["code"] for one in done] == [0, 1]
     manifest = json.loads((folder / "manifest.json").read_text())
     assert len(manifest["cases"]) == 4
-    both = ("--target", "right", "--target", "wrong", "--targets-file", targets)
-    command("run", "--case", folder, *both, "--out", out, code=1)
     verdicts = {(target, row["domain"]): row["verdict"] for (target, _), row in results(out).items()}
     assert verdicts == {("right", "toy.example"): "pass", ("wrong", "toy.example"): "wrong"}
