@@ -11,6 +11,7 @@ from importlib import metadata
 
 from ..reference import clauses_of, forget_operator, operator_names, versions_of
 from ..reference.documents.clauses import ILLEGAL
+from ..reference.operators.internal_error import format_internal_error
 from .axes.violation import DUE
 from .specs.family import family_of
 from .specs.family import forget as forget_cases
@@ -39,12 +40,12 @@ def load_operators() -> tuple[str, ...]:
             for op in operator_names()[len(before) :]:
                 _require_whole(op)
         except Exception as error:  # an error of one operator must not affect the others
+            place = format_internal_error(error, entry.module.partition(".")[0])
             for op in operator_names()[len(before) :]:
                 forget_cases(op)
                 forget_operator(op)
             owner = "" if entry.dist is None else f" of {entry.dist.name} {entry.dist.version}"
-            text = " ".join(str(error).split())
-            message = f"operator {entry.name!r}{owner} is left out: {type(error).__name__}: {text}"
+            message = f"operator {entry.name!r}{owner} is left out: {place}"
             warnings.warn(message, OperatorWarning, stacklevel=2)
         else:
             loaded.append(entry.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,8 +34,7 @@ def _attributes(op: str, version: OperatorVersion) -> Iterator[Violation]:
         yield Violation(f"attributes.{in_ids(name)}-kind", "check", description, set_to(name, _OF_ANOTHER_KIND[kind]))
     for name, values in version.rules.choices.items():
         topic = topic_of_name(op, name, "attributes")
-        unknown = {"unknown": "unknown", "upper-case": values[-1].upper(), "empty": ""}
-        for end, value in unknown.items():
+        for end, value in _unknown_values(values).items():
             if value not in values:
                 id = f"{topic}.{in_ids(name)}-{end}"
                 yield Violation(id, "load", f"{name} is {value!r}, which it cannot be", set_to(name, value))
@@ -45,6 +44,14 @@ def _attributes(op: str, version: OperatorVersion) -> Iterator[Violation]:
             yield Violation(f"attributes.{in_ids(name)}-missing", "load", f"there is no {name}", missing)
         description, topic = f"{name} is 0, which says {size}", topic_of_name(op, name, "attributes")
         yield Violation(f"{topic}.{in_ids(name)}-zero", "load", description, set_to(name, 0))
+
+
+def _unknown_values(values: Sequence[str | int]) -> dict[str, str | int]:
+    """Return values that an attribute cannot have, by the end of an id."""
+    last = values[-1]
+    if isinstance(last, int):
+        return {"unknown": 1 + max(int(value) for value in values), "negative": -1}
+    return {"unknown": "unknown", "upper-case": last.upper(), "empty": ""}
 
 
 def _without_attribute(name: str) -> Callable[[Draft], None]:

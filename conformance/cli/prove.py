@@ -80,13 +80,13 @@ def _require_faults(ids: Sequence[str], specs: Sequence[Spec]) -> None:
 
 
 def _complaints(proof: Proof, *, whole: bool) -> Iterator[str]:
-    """Yield a line for each requirement that does not hold."""
+    """Yield a line for each requirement that does not hold; what could not run comes first, as it explains others."""
+    for internal_error in proof.internal_errors:
+        yield f"could not run: {internal_error}"
     for row in proof.surviving:
         yield f"{row.fault} survives in {row.op} {row.type}: {_caught(row)}"
     for a in proof.false_positives:
         yield f"conforming variant {a.style} is accused by {a.case}: {a.message}"
-    for internal_error in proof.internal_errors:
-        yield f"could not run: {internal_error}"
     if whole:
         yield from (f"no fault breaks {clause.id}" for clause in proof.without_fault)
         yield from (f"no case exercises {clause.id}" for clause in proof.without_case)

@@ -44,7 +44,7 @@ class NodeRules(Struct, frozen=True):
     """What a document says of a node beyond names, types and shapes.
 
     choices
-        By attribute the values that it may have.
+        By attribute, a STRING or an INT, the values that it may have.
     needed
         By optional input when it must be there.
     sizes
@@ -55,7 +55,7 @@ class NodeRules(Struct, frozen=True):
         Attributes of which only the default is judged.
     """
 
-    choices: Mapping[str, tuple[str, ...]] = {}
+    choices: Mapping[str, tuple[str | int, ...]] = {}
     needed: Mapping[str, Needed] = {}
     sizes: Mapping[str, str] = {}
     layout: str = "layout"

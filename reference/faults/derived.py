@@ -178,11 +178,11 @@ def _of_attributes(document: Document) -> None:
     version, op, prefix = _newest(document), document.name, document.prefix
     for name in _own(document, version.rules.choices):
         values, usual = version.rules.choices[name], version.defaults.get(name)
-        if not isinstance(usual, str):
+        if not isinstance(usual, (str, int)):
             continue
         others = [value for value in values if value != usual]
         for value, taken in [*((value, usual) for value in others), *((usual, value) for value in others[:1])]:
-            id = f"{prefix}.{in_ids(name)}.{in_ids(value)}-as-{in_ids(taken)}"
+            id = f"{prefix}.{in_ids(name)}.{in_ids(str(value))}-as-{in_ids(str(taken))}"
             words = f"Takes {name} {value} for {taken}."
             if not _can_be_taken(version, name, value, taken):
                 continue
@@ -190,13 +190,13 @@ def _of_attributes(document: Document) -> None:
             fault(id, topic_of_name(op, name, "equations"), words, change, operators=(op,))
 
 
-def _can_be_taken(version: OperatorVersion, name: str, value: str, taken: str) -> bool:
+def _can_be_taken(version: OperatorVersion, name: str, value: str | int, taken: str | int) -> bool:
     """Return whether a node with one value of an attribute has all inputs that another value needs."""
     needed = (rule for rule in version.rules.needed.values() if rule.attribute == name)
     return all(value in rule.values or taken not in rule.values for rule in needed)
 
 
-def _taking(name: str, value: str, taken: str, c: Any) -> Any:
+def _taking(name: str, value: str | int, taken: str | int, c: Any) -> Any:
     return replace(c, attributes={**c.attributes, name: taken}) if c.attributes.get(name) == value else c
 
 

@@ -228,7 +228,7 @@ def breaches(
     for name, values in version.rules.choices.items():
         value = chosen(name)
         if name in written and value is not None and value not in values:
-            yield topic_of_name(op, name, "attributes"), f"{name} is {value!r}, none of {', '.join(values)}"
+            yield topic_of_name(op, name, "attributes"), f"{name} is {value!r}, none of {', '.join(map(str, values))}"
     for name, attribute in version.rules.sizes.items():
         value = chosen(attribute)
         if value is None and attribute not in written:

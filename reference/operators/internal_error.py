@@ -17,11 +17,16 @@ _SUITE = __name__.partition(".")[0]
 _LONGEST = 400  # characters of a message
 
 
-def format_internal_error(error: BaseException) -> str:
+def format_internal_error(error: BaseException, package: str = "") -> str:
     """Format an exception and its place in the suite or in the operator:
-    ``ValueError: negative (onnxspec/reference/operators/lstm/cell.py, line 12, in gates)``."""
+    ``ValueError: negative (onnxspec/reference/operators/lstm/cell.py, line 12, in gates)``.
+
+    package
+        Package of an operator that is not registered. Its code is the place, or that of registered operators.
+    """
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    of_users = [entry for entry in frames if _package(entry[0]) in _operators_by_package()]
+    packages = [*_operators_by_package(), *([package] if package else [])]
+    of_users = [entry for entry in frames if _package(entry[0]) in packages]
     own_frames = of_users or [entry for entry in frames if _package(entry[0]) not in _LIBRARIES] or frames
     text = " ".join(str(error).split())[:_LONGEST]
     message = f"{type(error).__name__}: {text}" if text else type(error).__name__

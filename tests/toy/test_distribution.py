@@ -84,12 +84,28 @@ def test_the_described_operator_of_the_documentation_is_one(tmp_path: Path) -> N
     assert "Conforms: yes" in done.stdout, done.stdout + done.stderr
 
 
+def test_an_attribute_may_have_whole_numbers_as_choices(tmp_path: Path) -> None:
+    site = installed(tmp_path / "site", "smooth_operator", "smooth")
+    texts = ('"mode": "STRING"', '"mode": "INT"'), ('"mode": "plain"', '"mode": 0'), ('("plain", "absolute")', "(0, 1)")
+    uses = ('== "absolute"', "== 1"), ("mode: str", "mode: int"), ('"plain", "absolute")', "0, 1)")
+    documented(site, *texts, *uses, ("mode-absolute", "mode-1"))
+    done = onnxspec(site, "list", "--op", "Smooth")
+    assert done.returncode == 0, done.stderr
+    assert ".illegal-mode.mode-unknown." in done.stdout, done.stderr
+    assert ".illegal-mode.mode-negative." in done.stdout
+    done = onnxspec(site, "prove", "--op", "Smooth", "--fault", "smooth.mode.1-as-0", "--out", str(tmp_path / "p.csv"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
     site = installed(tmp_path / "site", "leaky_broken")
     (site / "leaky_broken.py").write_text("raise RuntimeError('no document\\nat all')\n")
     done = onnxspec(site, "list", "--op", "RNN", "--profile", "smoke")
     assert done.returncode == 0, done.stderr
-    assert "operator 'leaky' of leaky 1.0 is left out: RuntimeError: no document at all" in done.stderr
+    assert (
+        "operator 'leaky' of leaky 1.0 is left out: RuntimeError: no document at all (leaky_broken.py, line 1"
+        in done.stderr
+    )
     assert "rnn-14.float32" in done.stdout
 
 
