@@ -27,7 +27,7 @@ from ..workers.job import TargetUnavailable
 from ..workers.process import TargetProcess
 from .causes import Cause, DiagnosisContext, causes_of, experiments_of, is_open
 from .experiments import Budget
-from .explainer import accepting, explained
+from .explainer import accepting, explained, failing_case_of_tried
 from .failing_case import DIAGNOSED
 from .findings import findings_of, joined
 from .stating import beside_others, by_fault, divided, stated_finding
@@ -66,6 +66,8 @@ def with_causes(
         if any(cause.predicted or cause.refuted for cause in new):
             context = context.amended(_assigned(causes, context))
             findings = findings_of(context.results, dict(context.probes))
+    causes, fewer = _reduced(causes, context)
+    context = context.amended(fewer)
     context = context.amended(_withdrawn(causes, context, {key[0] for key in asked}))
     findings = findings_of(context.results, dict(context.probes))
     better = [r for r, old in zip(context.results, before, strict=True) if r is not old]
@@ -121,6 +123,28 @@ def _assigned(causes: Sequence[Cause], context: DiagnosisContext) -> dict[str, R
 def _apart(ids: set[str], others: set[str]) -> bool:
     """Return whether neither of two sets contains the other."""
     return bool(ids - others and others - ids)
+
+
+def _reduced(causes: Sequence[Cause], context: DiagnosisContext) -> tuple[list[Cause], dict[str, Result]]:
+    """Return the causes without those whose fault is not needed: the other confirmed faults explain its smallest case
+    and all of its results. Also return the results that they explain instead, by case."""
+    left, better = list(causes), dict[str, Result]()
+    counts = Counter(id for r in context.results for id in r.diagnosis)
+    for cause in sorted((cause for cause in causes if cause.predicted), key=lambda cause: counts[cause.fault]):
+        known = _confirmed_and_refuted([other for other in left if other.fault != cause.fault])[0]
+        smallest = failing_case_of_tried(cause.shrunk.one)
+        if not known or smallest is None:
+            continue
+        members = [r for r in context.results if cause.fault in better.get(r.case, r).diagnosis]
+        if any(r.expected for r in members):
+            continue  # a list of known failures names it
+        names = context.matcher(known).names([smallest])
+        if names and members:
+            names |= _explained_by(known, [r.case for r in members], context)
+        if smallest.case in names and all(r.case in names for r in members):
+            left = [other for other in left if other.fault != cause.fault]
+            better |= {r.case: structs.replace(r, diagnosis=names[r.case]) for r in members}
+    return left, better
 
 
 def _confirmed_and_refuted(causes: Iterable[Cause]) -> tuple[list[Fault], set[str], set[str]]:
