@@ -129,7 +129,7 @@ def readers(codec: Codec) -> Iterator[Codec]:
 def _reading(formal: str, scope: Scope, name: str, kind: str) -> Iterator[Codec]:
     """Yield the nodes that quantize, or dequantize, a tensor of the node."""
     for node in (scope.nodes[number] for number in scope.consumers.get(name, ()) if name):
-        if _is(node, kind) and len(node.input) > 1 and node.input[0] == name:
+        if _is(node, kind) and len(node.input) > 1 and node.input[0] == name and node.output:
             yield _codec(formal, scope, node)
 
 

@@ -113,7 +113,10 @@ class Input:
         """Element type as NumPy and ONNX call it in small letters, ``float32``; None if it is unknown."""
         if self.type.element is None:
             return None
-        name = str(TensorProto.DataType.Name(self.type.element)).lower()
+        try:
+            name = str(TensorProto.DataType.Name(self.type.element)).lower()
+        except ValueError:
+            return f"of element type {self.type.element}"
         return {"float": "float32", "double": "float64"}.get(name, name)
 
     @property

@@ -7,7 +7,7 @@ scope is inferred as a model of its own, whose inputs are the names that it uses
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import onnx
 import onnx.shape_inference
@@ -15,10 +15,10 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from ...cases.directories.external_data import tensors_of
 from ...reference.documents.quantizing import quantizes
-from .content import ModelContent, NotConstant
+from .content import ModelContent, ModelError, NotConstant
 from .folding import constant
 from .own_schemas import own_schemas
-from .scope import Model, Scope, graphs_of, names_read, shown_name
+from .scope import Model, Scope, all_nodes, graphs_of, names_read, shown_name
 from .tensor_type import Type, type_from
 
 _LONGEST_WAY = 1000
@@ -159,6 +159,20 @@ def _forget_claims(node: NodeProto) -> None:
 
 
 def main_scope(content: ModelContent) -> Scope:
-    """Return the scope of a model's main graph."""
+    """Return the scope of a model's main graph. Raise ModelError for a name that is no text."""
+    if any(isinstance(name, bytes) for name in _names(content.proto)):  # protobuf returns what is not UTF-8 as bytes
+        raise ModelError("is damaged: a name in it is not UTF-8")
     model = Model(content, infer_types)
     return Scope(model, content.proto.graph, "", "the graph", model.opsets)
+
+
+def _names(proto: ModelProto) -> Iterator[str]:
+    """Yield the names in a model."""
+    yield from (value.name for value in (*proto.graph.input, *proto.graph.initializer))
+    for holder in (proto, *proto.functions):
+        yield from (opset.domain for opset in holder.opset_import)
+    for function in proto.functions:
+        yield from (function.domain, function.name, *function.input, *function.output)
+    for node in all_nodes([*proto.graph.node, *(node for function in proto.functions for node in function.node)]):
+        yield from (node.op_type, node.domain, node.name, *node.input, *node.output)
+        yield from (attribute.name for attribute in node.attribute)

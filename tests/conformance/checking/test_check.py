@@ -355,6 +355,18 @@ def test_names_that_are_hostile_stay_one_line() -> None:
     assert [path for path, _ in check_model(model_of(nameless, X, RIGHT)).nodes] == ["/LSTM_0", "/LSTM_1"]
 
 
+@pytest.mark.parametrize("name", [b"hidden_size", b"rnn", b"LSTM"])
+def test_a_damaged_name_is_the_fault_of_the_file(name: bytes) -> None:
+    content = model_of([recurrent("LSTM")], X, RIGHT).SerializeToString()
+    result = check_model(content.replace(name, b"\xfb" + name[1:]))
+    assert (result.unreadable, result.unchecked) == ("is damaged: a name in it is not UTF-8", ())
+
+
+def test_a_type_that_onnx_does_not_have_is_named_by_its_number() -> None:
+    problem = check_model(model_of([recurrent("LSTM")], X, RIGHT, kinds={"X": 77})).problems[0]
+    assert (problem.rule, problem.message.partition(",")[0]) == ("lstm.types", "X is of element type 77")
+
+
 def test_a_graph_in_a_circle() -> None:
     a = helper.make_node("Identity", ["b"], ["a"])
     b = helper.make_node("Identity", ["a"], ["b"])
