@@ -11,7 +11,7 @@ from ..conformance.judging.judgement import DECLINED
 from ..conformance.judging.vocabulary import rank
 from ..conformance.results.support import verdict_of
 from ..reference import UnknownOperator, document_of
-from .presentation import FEATURES, presentation_of
+from .presentation import presentation_of
 from .subject import Subject
 from .tally import Tally
 
@@ -93,7 +93,7 @@ def _named_causes(subject: Subject, operator: str) -> set[str]:
 def _words_of(name: str, operator: str) -> str:
     """Return a version or a feature as findings name it."""
     version = name.removeprefix(f"{operator}-")
-    return f"version {version}" if version != name else FEATURES.get(name, name)
+    return f"version {version}" if version != name else name
 
 
 def _number(version: str) -> int:

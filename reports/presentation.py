@@ -38,15 +38,6 @@ _PRESENTATIONS = {
 STATES = {FAILS: _FAIL, RIGHT: _PASS, DECLINES: _BAR, UNKNOWN: Presentation("dots", "none")}
 
 
-FEATURES = {
-    "accuracy": "accuracy of a single step",
-    "forbidden models": "invalid models",
-    "reverse": "reverse direction",
-    "bidirectional": "both directions",
-}
-"""Text for feature groups with unclear short names."""
-
-
 def presentation_of(verdict: str) -> Presentation:
     """Return icon and tone of a verdict; unknown verdicts get the question mark."""
     return _PRESENTATIONS.get(verdict, _QUESTION)

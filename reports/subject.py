@@ -34,10 +34,15 @@ def version_of(result: Result) -> str:
 
 def groups_of(result: Result) -> tuple[str, ...]:
     """Return feature groups; without them, topics of the clauses (``lstm.clip.gates`` is ``clip``)."""
-    return result.features or _topics(result.clauses)
+    return _renamed(result.features) or _topics(result.clauses)
 
 
-@lru_cache(maxsize=4096)  # thousands of results share a list of clauses
+@lru_cache(maxsize=4096)  # thousands of results share a list of features, and of clauses
+def _renamed(features: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple("invalid models" if feature == "forbidden models" else feature for feature in features)
+
+
+@lru_cache(maxsize=4096)
 def _topics(clauses: tuple[str, ...]) -> tuple[str, ...]:
     topics = (topic_of(clause).partition(".")[0] or clause for clause in clauses)
     return tuple(dict.fromkeys(filter(None, topics)))

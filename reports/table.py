@@ -10,7 +10,7 @@ import msgspec
 from ..conformance.judging.vocabulary import VERDICTS, rank, word
 from ..conformance.results.result import Result
 from .findings import Finding
-from .presentation import FEATURES, presentation_of
+from .presentation import presentation_of
 from .run import Run
 from .subject import Subject, command_of, groups_of, place_of, version_of
 from .text import LONGEST_TEXT, shortened
@@ -49,7 +49,6 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
     content = {
         "targets": [shortened(subject.label, 200) for subject in subjects],
         "verdicts": {v: [*presentation_of(v), word(v).failing, rank(v)] for v in sorted(verdicts)},
-        "words": FEATURES,
         "clauses": {
             shortened(name): [shortened(clause["status"]), shortened(clause["text"], 1000)]
             for run in runs

@@ -73,7 +73,6 @@ def _environment(escape: Callable[[str], str]) -> Environment:
         "count": lambda n: f"{n:,}",
         "ratio": lambda value: "" if value is None else f"{value:.3g}",
         "plural": plural,
-        "words": lambda name: presentation.FEATURES.get(name, name),
         "urlencode": lambda text: quote(shortened(text)),
         "real": short,
         "by_unit": by_unit,

@@ -47,13 +47,13 @@
   const form = byId("filters"), table = byId("table"), body = table.tBodies[0], more = byId("more");
   const natural = new Intl.Collator("en", { numeric: true }), number = new Intl.NumberFormat("en");
   const distinct = (values) => [...new Set(values)].sort(natural.compare).map((value) => [value, value || "none"]);
-  const groups = distinct(rows.flatMap((row) => row.groups)).map(([name]) => [name, data.words[name] ?? name]);
   const ranks = new Map(rows.map((row) => [row.verdict, data.verdicts[row.verdict][3]]));
   const verdicts = [...ranks.keys()].sort((one, other) => ranks.get(one) - ranks.get(other));
   const options = {
     verdict: [["failing", "failing, all"], ["new", "failing, new"], ["known", "failing, known"],
       ...verdicts.map((verdict) => [verdict, verdict]), ["unconventional", "pass, unconventional"]],
-    op: distinct(rows.map((row) => row.op)), type: distinct(rows.map((row) => row.type)), group: groups,
+    op: distinct(rows.map((row) => row.op)), type: distinct(rows.map((row) => row.type)),
+    group: distinct(rows.flatMap((row) => row.groups)),
     target: data.targets.map((label, place) => [String(place), label]),
     finding: data.findings.map(([place, title]) => [String(place), `${place}  ${title}`]),
   };
