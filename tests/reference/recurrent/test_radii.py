@@ -495,58 +495,32 @@ def test_an_unknown_class_is_named() -> None:
 # A node behind another.
 
 
-@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
-def test_behind_another_node_bounds_cover_all_that_it_may_hand_on(op: str) -> None:
+@pytest.mark.parametrize(("handed_on", "layout"), [("X", 0), ("initial_h", 0), ("initial_h", 1)])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_behind_another_node_bounds_cover_all_that_it_may_hand_on(op: str, handed_on: str, layout: int) -> None:
+    """Of X nothing is known of the padding, of a state nothing of one row of one direction."""
     random = np.random.default_rng(1)
     T, N, I, H = 4, 3, 2, 3
-    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
-    shapes = {"X": (T, N, I), "W": (2, gates * H, I), "R": (2, gates * H, H)}
-    inputs: dict[str, NDArray[Any]] = {
-        name: random.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()
-    }
-    inputs["sequence_lens"] = np.array([4, 2, 3], np.int32)
-    node = Node(op, 14, {"hidden_size": H, "direction": "bidirectional"}, ("Y", "Y_h"))
-    radius = np.full((T, N, I), 1e-3)
-    radius[2:, 1] = np.inf  # padding, of which nothing is known
-    doubt = ~np.isfinite(radius)
-    X = Bounded(inputs["X"].astype(np.float64), np.where(doubt, 0.0, radius), budget("standard", "float32"), doubt)
-    (bounds,) = [e for e in expect_behind(node, inputs, {"X": X}) if e.output == "Y_h"]
-    assert bounds.number.doubt is None or not bounds.number.doubt.any()
-    assert bounds.number.radius.max() < 1e-2
-    apart = 0.0
-    for _ in range(50):
-        moved = X.value + np.where(doubt, 100, X.radius) * random.choice([-1, 1], X.value.shape)
-        got = evaluate(node, {**inputs, "X": moved.astype(np.float32)})["Y_h"]
-        apart = max(apart, float((np.abs(got - bounds.number.value) / bounds.number.radius).max()))
-    assert 0.1 < apart <= 1
-
-
-@pytest.mark.parametrize("layout", [0, 1])
-@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
-def test_so_they_do_where_it_hands_on_a_state(op: str, layout: int) -> None:
-    random = np.random.default_rng(2)
-    T, N, I, H = 3, 4, 2, 3
-    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
-    shapes = {"X": (N, T, I) if layout else (T, N, I), "W": (2, gates * H, I), "R": (2, gates * H, H)}
-    inputs: dict[str, NDArray[Any]] = {
-        name: random.uniform(-1, 1, shape).astype(np.float32) for name, shape in shapes.items()
-    }
-    state = random.uniform(-1, 1, (N, 2, H) if layout else (2, N, H)).astype(np.float32)
-    node = Node(op, 14, {"hidden_size": H, "direction": "bidirectional", "layout": layout}, ("Y", "Y_h"))
+    inputs = inputs_for("float32", (T, N, I, H), op=op, directions=2, layout=layout, optional=("initial_h",))
+    unknown = np.zeros(inputs[handed_on].shape, bool)
     row = (1, 0) if layout else (0, 1)
-    doubt = np.zeros(state.shape, bool)
-    doubt[row] = True  # a row of which nothing is known
-    handed = Bounded(state.astype(np.float64), np.where(doubt, 0.0, 1e-3), budget("standard", "float32"), doubt)
-    expected = expect_behind(node, {**inputs, "initial_h": state}, {"initial_h": handed})
-    (bounds,) = [e.number for e in expected if e.output == "Y_h"]
-    assert bounds.doubt is not None
-    assert bounds.doubt[row].all()
-    known = ~bounds.doubt
-    assert known.sum() == known.size - H
+    if handed_on == "X":
+        inputs["sequence_lens"] = np.array([4, 2, 3], np.int32)
+        unknown[2:, 1] = True
+    else:
+        unknown[row] = True
+    node = Node(op, 14, {"hidden_size": H, "direction": "bidirectional", "layout": layout}, ("Y", "Y_h"))
+    value = inputs[handed_on].astype(np.float64)
+    handed = Bounded(value, np.where(unknown, 0.0, 1e-3), budget("standard", "float32"), unknown)
+    (bounds,) = [e.number for e in expect_behind(node, inputs, {handed_on: handed}) if e.output == "Y_h"]
+    known = np.ones(bounds.value.shape, bool) if bounds.doubt is None else ~bounds.doubt
+    expected = np.ones(known.shape, bool)
+    expected[row] = handed_on == "X"
+    np.testing.assert_array_equal(known, expected)
     assert bounds.radius[known].max() < 1e-2
     apart = 0.0
     for _ in range(50):
-        moved = state + np.where(doubt, 100, 1e-3) * random.choice([-1, 1], state.shape)
-        got = evaluate(node, {**inputs, "initial_h": moved.astype(np.float32)})["Y_h"]
+        moved = value + np.where(unknown, 100, 1e-3) * random.choice([-1, 1], value.shape)
+        got = evaluate(node, {**inputs, handed_on: moved.astype(np.float32)})["Y_h"]
         apart = max(apart, float((np.abs(got - bounds.value) / bounds.radius)[known].max()))
     assert 0.1 < apart <= 1
