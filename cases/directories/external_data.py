@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -132,7 +133,7 @@ def place_of(tensor: TensorProto, base: Path, folder: Path) -> Place:
     Without a length, they are the rest of the file.
     """
     named = f"external data of {tensor.name!r}"
-    entries = {entry.key: entry.value for entry in tensor.external_data}
+    entries = {entry.key: os.fsdecode(entry.value) for entry in tensor.external_data}  # bytes where it is not UTF-8
     location = entries.get("location", "")
     if not location or "\0" in location:
         raise ValueError(f"{named} names no file")

@@ -93,6 +93,19 @@ def test_nothing_outside_the_folder_is_opened(tmp_path: Path) -> None:
             read_content(path)
 
 
+def test_a_location_that_is_not_utf_8_is_a_file_that_is_missing(tmp_path: Path) -> None:
+    content = model_with(external("data.bin", offset=10)).SerializeToString()
+    path = tmp_path / "model.onnx"
+    for damaged in (content.replace(b"data.bin", b"data.b\xffn"), content.replace(b"location", b"loc\xfftion")):
+        path.write_bytes(damaged)
+        with pytest.raises(ModelError, match=r"is missing|names no file"):
+            read_content(path)
+    path.write_bytes(content.replace(b"10", b"\xff0"))
+    (tmp_path / "data.bin").write_bytes(bytes(100))
+    with pytest.raises(ModelError, match="has offset"):
+        read_content(path)
+
+
 def test_several_small_elements_share_a_byte(tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(bytes(2))
     tensor = external("data.bin")
