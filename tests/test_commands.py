@@ -276,3 +276,7 @@ def test_the_smallest_backend_of_a_document_runs_as_it_says(tmp_path: Path) -> N
     assert done.returncode == 0, done.stderr
     assert "backend:mine: 2 pass  10 unsupported" in done.stdout
     assert "Two cases pass, ten are unsupported." in text
+    arguments += ["--profile", "core", "--case", "rnn-*.float32.*.illegal-*", "--out", "invalid"]
+    done = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True)
+    assert " pass " in done.stdout, done.stderr
+    assert "not-rejected" not in done.stdout, "the smallest backend refuses every invalid model of core"

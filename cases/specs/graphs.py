@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from ...reference import operator_version, versions_of
-from ..axes.session import CONSTANTS
+from ..axes.constants import CONSTANTS
 from ..axes.tensors import HIGHEST_SEED
 from .case import Case, Feed, Spec, Trial
 from .data import inputs_of

@@ -13,7 +13,7 @@ from onnx import helper
 
 from ...reference import Node
 from ...reference.documents.tensors import HIDDEN_SIZE, Extent
-from ..axes.session import OVERRIDDEN
+from ..axes.constants import OVERRIDDEN
 from .data import inputs_of
 from .spec import RecurrentSpec
 from .tensor import element_type, tensor_proto

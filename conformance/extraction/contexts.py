@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import onnx
 
-from ...cases.axes.session import CONSTANTS
+from ...cases.axes.constants import CONSTANTS
 from ...cases.directories.graph_reading import axes_of, codec_of
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.graphs import add_graph, moving

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from ...cases.axes.session import held
+from ...cases.axes.constants import held
 from ...cases.directories.graph_reading import OneNode, read_model
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.tensor import tensor_proto

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ...axes.activations import finite_float32
 from ...axes.axis import Axis, Changes, Condition, Feature, Rule, of_values, without_numbers
+from ...axes.constants import WEIGHTS
 from ...axes.generator import uniform
 from ...axes.node import EXPLICIT, HIDDEN_SIZE
-from ...axes.session import RERUNS, WEIGHTS
+from ...axes.session import RERUNS
 from ...axes.tensors import BIAS, SEED, size_axis
 from ...specs.data import TensorDraft
 from ...specs.features import Observed
