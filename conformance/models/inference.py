@@ -169,9 +169,9 @@ def main_scope(content: ModelContent) -> Scope:
 def _names(proto: ModelProto) -> Iterator[str]:
     """Yield the names in a model."""
     yield from (value.name for value in (*proto.graph.input, *proto.graph.initializer))
-    for holder in (proto, *proto.functions):
-        yield from (opset.domain for opset in holder.opset_import)
+    yield from (opset.domain for opset in proto.opset_import)
     for function in proto.functions:
+        yield from (opset.domain for opset in function.opset_import)
         yield from (function.domain, function.name, *function.input, *function.output)
     for node in all_nodes([*proto.graph.node, *(node for function in proto.functions for node in function.node)]):
         yield from (node.op_type, node.domain, node.name, *node.input, *node.output)

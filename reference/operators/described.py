@@ -243,7 +243,7 @@ def breaches(
             yield "inputs", f"input {name} has no meaning with {needed.attribute} {value!r}"
 
 
-def _others(version: OperatorVersion, needed: Needed) -> frozenset[str]:
+def _others(version: OperatorVersion, needed: Needed) -> frozenset[str | int]:
     """Return the attribute values with which an input has no meaning. Unknown values are another violation and left
     out."""
     return frozenset(version.rules.choices.get(needed.attribute, ())) - {*needed.values}
