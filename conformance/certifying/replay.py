@@ -18,13 +18,14 @@ from typing import Any
 
 from ...cases import PROFILES
 from ...reference.errors import RecordError
+from ..diagnosis.findings import titled
 from ..judging.judgement import UNTRIED, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..results import lines
 from ..results.folder import read_folder, recorded_in
 from ..results.recorded import FRESH, JobRecord, Recorder, bits_of, outcome_of
-from ..results.records import RunRecord, TargetRecord
+from ..results.records import Finding, RunRecord, TargetRecord
 from ..results.result import Result
 from ..results.writer import RunWriter
 from ..running.conclusion import description_of
@@ -297,7 +298,22 @@ def _described(run: Run, info: RunRecord) -> RunRecord:
     record = description_of(run)
     record["environment"], record["onnxspec"] = info["environment"], info["onnxspec"]
     record["merged"] = info["merged"]
+    name = run.targets[0].target.name
+    claimed = [finding for entry in info["targets"] if entry["name"] == name for finding in entry["findings"]]
+    for entry in record["targets"]:
+        entry["findings"] = [_confirmed(finding, claimed) for finding in entry["findings"]]
     return record
+
+
+def _confirmed(finding: Finding, claimed: Iterable[Finding]) -> Finding:
+    """Return a recomputed finding, confirmed if the run confirmed its fault on new cases, which no replay runs."""
+    fault = finding["fault"]
+    cases = max((f["foretold"] for f in claimed if fault and f["fault"] == fault and not f["passing"]), default=0)
+    if not cases:
+        return finding
+    confirmed: Finding = {**finding, "foretold": cases}
+    confirmed["title"] = titled(confirmed, confirmed["conditions"], tried=False)
+    return confirmed
 
 
 def _flaws(run: Run, claimed: Mapping[str, Result], outcomes: Outcomes, recording: _Recording) -> Iterator[str]:

@@ -131,6 +131,9 @@ def reported_in(replay: Replay) -> Iterator[ReportedRecord]:
             not any(o.changed or o.altered for o in outcomes) for outcomes in ran
         ),
         "that the outputs of a fresh process came from one": len(replay.repeated),
+        "that new cases confirmed the causes that are named": sum(
+            finding["foretold"] for finding in replay.record["targets"][0]["findings"]
+        ),
         "that what was declined, crashed or took too long returned nothing wrong": len(tried) - len(ran),
     }
     return (ReportedRecord(what=fact, cases=cases) for fact, cases in counts.items() if cases)

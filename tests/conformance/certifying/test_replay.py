@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from onnxspec.conformance.certifying.replay import BY_NUMBERS, replay
+from onnxspec.conformance.certifying.replay import BY_NUMBERS, _confirmed, replay
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.results.folder import read_folder, recorded_in
 from onnxspec.conformance.results.recorded import CASE, FRESH, bits_path
@@ -121,3 +122,13 @@ def test_a_run_of_other_peoples_files_is_not_derived(certified_run: Path, tmp_pa
         assert read_folder(folder).info is not None
         with pytest.raises(RecordError, match="a run of"):
             replay(folder)
+
+
+def test_a_cause_that_new_cases_confirmed_stays_confirmed() -> None:
+    """No replay runs the new cases, so the run's own number of them counts."""
+    finding: Any = {"fault": "clip.ignored", "what": "Ignores clip", "kind": "wrong", "conditions": "", "foretold": 0}
+    other = {**finding, "fault": "bias.ignored"}
+    confirmed = _confirmed(finding, [{**finding, "foretold": 10, "passing": 0}])
+    assert (confirmed["foretold"], confirmed["title"]) == (10, "Ignores clip")
+    assert _confirmed(finding, [{**finding, "foretold": 10, "passing": 1}]) is finding
+    assert _confirmed(finding, [{**other, "foretold": 10, "passing": 0}]) is finding
