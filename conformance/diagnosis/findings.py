@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from ...reference import (
@@ -44,6 +44,7 @@ __all__ = [
     "counted",
     "findings_of",
     "joined",
+    "of_clauses",
     "passing_of",
     "titled",
 ]
@@ -89,7 +90,8 @@ def findings_of(results: Sequence[Result], probes: Mapping[str, Probe]) -> list[
     for result in results:
         if result.diagnosis:
             reasons[result.why].append(result)
-    findings = [_fault(id, members, probes, reasons) for id, members in explained.items()]
+    shown = _examples(explained, probes)
+    findings = [_fault(id, members, shown[id], reasons) for id, members in explained.items()]
     findings += [_finding(kind, members, passing, probes) for (kind, *_), members in groups.items()]
     findings += _special_values(results, probes)
     findings += _mixed_interpretations(passing, probes)
@@ -125,6 +127,19 @@ def _lawful(traits: frozenset[str]) -> frozenset[str]:
     """Return the traits without those of forbidden models: if such a case is refused, so is the same model without
     them."""
     return frozenset(trait for trait in traits if not trait.startswith("illegal"))
+
+
+def of_clauses(message: str, clauses: Collection[str]) -> str:
+    """Return the message of a case in a finding, with the operator's clause that the finding names: the message has
+    that of the failed check."""
+    checked = _CLAUSE.search(message)
+    if checked is None or checked[0][1:-1] in clauses:
+        return message
+    broken = next((id for id in clauses if id.partition(".")[0] == checked[1]), "")
+    return _CLAUSE.sub(f"({broken})", message, count=1) if broken else message
+
+
+_CLAUSE = re.compile(r"\((\w+)\.[a-z][\w.-]*\)")
 
 
 def _gist(message: str, length: int = 240) -> str:
@@ -192,7 +207,7 @@ def _entry(
         "expected": False,
         **counted(members),
         "why": "",
-        "message": _gist(first.message),
+        "message": _gist(of_clauses(first.message, ids)),
         "repeat": first.repeat,
     }
     entry = cast(Finding, {**finding, **more})
@@ -225,13 +240,20 @@ def _smallest(members: Iterable[Result], probes: Mapping[str, Probe]) -> Result:
     return min(members, key=lambda r: (probes[r.case].size, r.case))
 
 
-def _fault(
-    id: str, members: list[Result], probes: Mapping[str, Probe], reasons: Mapping[str, Sequence[Result]]
-) -> Finding:
-    """Return the finding for a fault. `reasons` has the explained results by reason of the list of known failures."""
-    # Cases that show only this fault are the best examples.
-    alone = [r for r in members if r.diagnosis == (id,)] or members
-    first = _smallest(alone, probes)
+def _examples(explained: Mapping[str, Sequence[Result]], probes: Mapping[str, Probe]) -> dict[str, Result]:
+    """Return the smallest case of each fault: one that shows only this fault, or one that is no other fault's."""
+    alone = {id: [r for r in members if r.diagnosis == (id,)] for id, members in explained.items()}
+    examples = {id: _smallest(members, probes) for id, members in alone.items() if members}
+    for id, members in explained.items():
+        if id not in examples:
+            taken = {result.case for result in examples.values()}
+            examples[id] = _smallest([r for r in members if r.case not in taken] or members, probes)
+    return examples
+
+
+def _fault(id: str, members: list[Result], first: Result, reasons: Mapping[str, Sequence[Result]]) -> Finding:
+    """Return the finding for a fault with its smallest case. `reasons` has the explained results by reason of the list
+    of known failures."""
     fault = fault_named(id)
     verdicts = {r.verdict for r in members}
     kind = first.verdict.value if len(verdicts) == 1 else min(verdicts, key=list(Verdict).index).value

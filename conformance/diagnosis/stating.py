@@ -13,7 +13,7 @@ from ..probes.probe import Probe
 from ..results.records import Finding
 from .causes import Cause, DiagnosisContext
 from .conditions import would_show
-from .findings import alone, counted, passing_of, titled
+from .findings import alone, counted, of_clauses, passing_of, titled
 from .findings import beside_others as words_beside_others
 from .needs import Stated, meeting, stated
 
@@ -85,7 +85,8 @@ def stated_finding(finding: Finding, cause: Cause, context: DiagnosisContext) ->
     if probe.id != finding["smallest"]:
         context.probes[probe.id] = probe
         context.kept.offer(shrunk.one)
-        smallest = {"smallest": probe.id, "message": judgement.message, "repeat": context.repeat(probe)}
+        message = of_clauses(judgement.message, finding["clauses"])
+        smallest = {"smallest": probe.id, "message": message, "repeat": context.repeat(probe)}
         finding = cast(Finding, {**finding, **smallest})
     if cause.pattern and fault_named(finding["fault"]) is None:
         what = f"{finding['what']}, {cause.pattern}"

@@ -406,6 +406,18 @@ def test_the_smallest_case_stands_for_a_finding() -> None:
     assert (finding["smallest"], finding["repeat"]) == (small.id, f"repeat {small.id}")
 
 
+def test_faults_that_no_case_shows_alone_have_cases_of_their_own_and_the_clause_of_the_fault() -> None:
+    wrong = Judgement(Verdict.WRONG, "value", clause="lstm.equations", message="Y is 1 (lstm.equations), the first")
+    both = ("lengths.ignored", "clip.ignored")
+    results = [structs.replace(r, diagnosis=both) for r in results_of([(SPECS[0], wrong), (SPECS[1], wrong)])]
+    findings = findings_of(results, BY_ID)
+    assert len({finding["smallest"] for finding in findings}) == 2
+    assert {f["fault"]: f["message"] for f in findings} == {
+        "lengths.ignored": "Y is 1 (lstm.lengths), the first",
+        "clip.ignored": "Y is 1 (lstm.clip), the first",
+    }
+
+
 def test_long_messages_keep_their_ends() -> None:
     text = "BEGIN " + "x" * 5000 + " END"
     (finding,) = findings_of(results_of([(SPECS[0], Judgement(Verdict.CRASHED, message=text))]), BY_ID)
