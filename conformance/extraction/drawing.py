@@ -69,7 +69,8 @@ def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
         if form.codec.scale not in weights or form.codec.zero_point not in weights:
             return 0
         W = dequantized(W, weights[form.codec.scale], weights[form.codec.zero_point])
-    spread = float(np.sqrt(np.mean(np.square(W)))) * math.sqrt(sizes["input_size"] / 3) if W.size else 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = float(np.sqrt(np.mean(np.square(W)))) * math.sqrt(sizes["input_size"] / 3) if W.size else 0.0
     if not 0 < spread < math.inf:
         return 0
     return max(-_MOST_EXPONENT, min(_MOST_EXPONENT, math.ceil(-math.log2(spread))))

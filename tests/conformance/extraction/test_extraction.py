@@ -66,6 +66,15 @@ def test_a_node_keeps_its_weights_attributes_and_declared_shapes(tmp_path: Path)
     assert read_nodes(tmp_path / "cases") == [case]
 
 
+@pytest.mark.filterwarnings("error")
+def test_weights_whose_squares_overflow_are_no_reason_for_a_warning(tmp_path: Path) -> None:
+    weights = {name: np.full(array.shape, 1e200) for name, array in RIGHT.items()}
+    model = model_of([recurrent("LSTM", INPUTS)], {"X": (T, N, I)}, weights, kinds={"X": TensorProto.DOUBLE})
+    onnx.save(model, tmp_path / "model.onnx")
+    (case,) = cases_of_model(tmp_path / "model.onnx", tmp_path / "cases")
+    assert case.case
+
+
 def test_numbers_are_drawn_as_large_as_weights_make_sensible(tmp_path: Path) -> None:
     spreads = []
     for scale in (1e-3, 1.0, 30.0):
