@@ -32,6 +32,7 @@ from benchmarks.truths import TRUTHS, Truth
 from onnxspec.cases import build_case, profile
 from onnxspec.cases.specs.features import all_features
 from onnxspec.conformance.diagnosis.conditions import worded, would_show
+from onnxspec.conformance.diagnosis.needs import PHRASES
 from onnxspec.conformance.judging.judgement import FAILING, Verdict
 from onnxspec.conformance.probes.probe import Probe
 from onnxspec.conformance.results.records import Finding
@@ -108,6 +109,8 @@ def meets(probe: Probe, words: str) -> bool:
     # A trait may have the name of an attribute that its version knows, whether or not the case sets it.
     if spec is not None and words in _PLAIN:
         return bool(_PLAIN[words](spec))
+    if value := next((value for value, phrase in PHRASES.items() if phrase == words), None):
+        return bool(getattr(spec, value[0], None) == value[1])
     if words in {worded(trait) for trait in probe.traits}:
         return True
     if spec is None:

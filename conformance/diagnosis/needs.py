@@ -18,7 +18,7 @@ from ..judging.judgement import Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..text import listed
 
-__all__ = ["UNSAID", "Need", "Stated", "axis_of", "conditions_of", "sizes_of", "stated"]
+__all__ = ["PHRASES", "UNSAID", "Need", "Stated", "axis_of", "conditions_of", "sizes_of", "stated"]
 
 UNSAID = frozenset({"seed", "weights_seed"})
 """Fields that are not reported: that a failure depends on the random numbers does not say when it occurs."""
@@ -116,7 +116,7 @@ def conditions_of(need: Need, passed: Iterable[int] = (), failed: Iterable[int] 
     return (of_values(f"{need.called} {value}", name, value),)
 
 
-_PHRASES = {
+PHRASES = {
     ("session", "chain"): "runs of one position after the first run, each from the state before",
     ("session", "cut"): "a sequence that two runs share",
     ("session", "other-lengths"): "later runs of other lengths",
@@ -124,18 +124,51 @@ _PHRASES = {
     ("weights", "initializer"): "constant weights",
     ("dimensions", "symbolic"): "symbolic dimensions",
     ("dimensions", "all-symbolic"): "symbolic dimensions only",
+    ("reach", "one"): "no row longer than one step",
+    ("reach", "below"): "no row as long as the sequence",
+    ("row_order", "falling"): "rows of falling lengths",
+    ("row_order", "rising"): "rows of rising lengths",
+    ("row_order", "first"): "a first row that is longest",
+    ("row_order", "last"): "a last row that is longest",
+    ("row_order", "ends"): "a first and a last row that are longest",
+    ("zeros", "elements"): "zeros among X, W and R",
+    ("zeros", "row"): "a row of zeros in X",
+    ("zeros", "step"): "a step of zeros in X",
+    ("zeros", "mask"): "a step of zeros in one row of X",
+    ("zeros", "ends"): "zeros in the last steps of X",
+    ("zeros", "weights"): "rows of zeros in W and R",
+    ("zeros", "input-bias"): "an input bias of zeros",
+    ("zeros", "recurrent-bias"): "a recurrent bias of zeros",
+    ("zeros", "state"): "a row of zeros in the initial states",
+    ("zeros", "tensor"): "a tensor of zeros",
+    ("extremes", "subnormal"): "subnormal numbers in X",
+    ("extremes", "subnormal-weights"): "subnormal numbers in W",
+    ("extremes", "cancel"): "products that cancel to 0",
+    ("extremes", "top"): "the largest number of the type in X",
+    ("extremes", "steep"): "an X for which e^x overflows",
+    ("extremes", "weights"): "very large W and R",
+    ("extremes", "bias"): "a very large B",
+    ("extremes", "peepholes"): "a very large P",
+    ("extremes", "states"): "very large initial states",
+    ("alike", "W"): "the same W in both directions",
+    ("alike", "R"): "the same R in both directions",
+    ("alike", "directions"): "the same weights in both directions",
+    ("alike", "steps"): "the same X in all steps",
+    ("alike", "rows"): "the same numbers in all rows",
+    ("alike", "states"): "the same numbers in all initial states",
+    ("alike", "bias"): "a bias whose halves cancel",
 }
-"""Words for values of fields that described operators share."""
+"""Words for values of fields without conditions of their own."""
 
 _SIZE_WORDS = {"k": "kernel width"}
 """Words for sizes whose field is a letter."""
 
 
 def _phrase(name: str, value: Any) -> str:
-    """Return the words for a value of a field that described operators share; empty for another field."""
+    """Return the words for a value of a field; empty if there are none."""
     if name == "absent" and value:
         return f"no {listed(value)}"
-    return _PHRASES.get((name, value), "") if isinstance(value, str) else ""
+    return PHRASES.get((name, value), "") if isinstance(value, str) else ""
 
 
 def _featured(feature: str, words: str) -> Condition:

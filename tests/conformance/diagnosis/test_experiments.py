@@ -350,6 +350,17 @@ def test_a_condition_of_one_case_is_none_of_a_finding_whose_other_cases_lack_it(
     assert words(gru, replace(gru, H=1)) == ["clip"]
 
 
+@pytest.mark.parametrize("name", ["reach", "row_order", "zeros", "extremes", "alike"])
+def test_conditions_are_words_not_values_of_fields(name: str) -> None:
+    (axis,) = (axis for axis in CaseSpec.axes if axis.name == name)
+    for value in axis.values[1:]:
+        (condition,) = conditions_of(_need(name, value, (axis.values[0],), Verdict.PASS))
+        assert condition.words != f"{name} {value}"
+        assert condition.holds(SimpleNamespace(**{name: value}))
+    absent = _need("absent", ("bias", "past_state"), ((),), Verdict.PASS)
+    assert conditions_of(absent)[0].words == "no bias and past_state"
+
+
 def test_a_condition_that_cases_meet_which_pass_is_only_seen_with_it() -> None:
     needs = [_need("lengths", "short", ("absent", "full"), Verdict.PASS)]
     short, ragged = (SpecProbe(CaseSpec("RNN", 14, T=4, N=3, lengths=lengths)) for lengths in ("short", "ragged"))
