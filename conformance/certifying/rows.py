@@ -254,8 +254,8 @@ _NUMBERS = frozenset({Verdict.PASS, Verdict.INCONCLUSIVE})
 
 
 def _caused(ids: Sequence[str], causes: Mapping[str, str]) -> str:
-    """Return the titles of the findings of cases, in parentheses; empty without any."""
-    titles = list(dict.fromkeys(causes[id] for id in ids if id in causes))
+    """Return the titles of the findings of cases, sorted, in parentheses; empty without any."""
+    titles = sorted({causes[id][:1].upper() + causes[id][1:] for id in ids if id in causes})
     return f" ({'; '.join(titles[:_NAMED])}{'; ...' if len(titles) > _NAMED else ''})" if titles else ""
 
 
