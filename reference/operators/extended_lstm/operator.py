@@ -162,8 +162,7 @@ class _ExtendedLSTM(Operator):
     def together(self, faults: Sequence[Fault]) -> Sequence[Fault]:
         """Return the faults in the order in which they change the computation.
 
-        Stages are changed in the order of the table, which is the order of the computation; the outermost fault changes
-        first.
+        The table has the order of the computation; the outermost fault changes first.
         """
         order = {id: position for position, id in enumerate(FAULTS)}
         return sorted(faults, key=lambda fault: -order[base_id(fault.id)])

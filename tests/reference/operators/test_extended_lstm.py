@@ -131,47 +131,26 @@ def test_the_documented_value_is_within(arithmetic: str, state: str, changed: di
     assert worst(made, Y, arithmetic, state) <= 1
 
 
-def test_float32_implementations_are_within() -> None:
-    for seed in range(5):
-        made = quark_node(seed)
-        node = node_of(made)
-        t = {n: v.value.astype(np.float32) for n, v in computation_of(node).operands.items()}
-        assert node.y is not None
-        for state in STATES:
-            Y = np.zeros((node.T, 2, node.N, node.H), np.float32)
-            for d in range(2):
-                h = c = np.zeros((node.N, node.H), np.float32)
-                for step in range(node.T) if d == 0 else reversed(range(node.T)):
-                    a = t["X"][step] @ t["W"][d].T + h @ t["R"][d].T + t["B"][d, : 4 * node.H] + t["B"][d, 4 * node.H :]
-                    i, o, f = (1 / (1 + np.exp(-a[:, k * node.H : (k + 1) * node.H])) for k in range(3))
-                    c = f * c + i * np.tanh(a[:, 3 * node.H :])
-                    h = o * np.tanh(c)
-                    Y[step, d] = node.y.rounded(h).astype(np.float32)
-                    h = Y[step, d] if state == "quantized" else h
-            assert worst(made, Y, "float32", state) <= 1
-
-
-def test_the_shipped_kernel_is_within_where_it_does_as_documented() -> None:
-    for seed in range(6):
-        made = quark_node(seed, y_zero_point=32768 + 37 * (seed % 3), x_zero_point=32768 + 900 * (seed % 4))
-        Y = shipped_kernel(made)
-        assert worst(made, Y) <= 1
-
-
 @pytest.mark.parametrize(
-    "changed",
+    ("seed", "reach", "changed", "right"),
     [
-        {"y_zero_point": 32767},
-        {"y_scale": 0.8 / 65535},
-        {"x_scale": 2.0**-14, "w_scale": 2.0**-16},
-        {"x_scale": 2.0**-26},
+        *(
+            (seed, 1, {"y_zero_point": 32768 + 37 * (seed % 3), "x_zero_point": 32768 + 900 * (seed % 4)}, True)
+            for seed in range(6)
+        ),
+        (0, 2, {"y_zero_point": 32767}, False),
+        (0, 2, {"y_scale": 0.8 / 65535}, False),  # outputs beyond the range
+        (0, 2, {"x_scale": 2.0**-14, "w_scale": 2.0**-16}, False),
+        (0, 2, {"x_scale": 2.0**-26}, False),
     ],
-    ids=["zero point below 32768", "beyond the range", "powers of two", "small scales"],
+    ids=str,
 )
-def test_the_shipped_kernel_is_outside_where_it_does_not(changed: dict[str, Any]) -> None:
-    made = quark_node(reach=2, **changed)
-    Y = shipped_kernel(made)
-    assert worst(made, Y) > 1.5
+def test_the_shipped_kernel_is_within_where_it_does_as_documented(
+    seed: int, reach: float, changed: dict[str, Any], right: bool
+) -> None:
+    made = quark_node(seed, reach, **changed)
+    error = worst(made, shipped_kernel(made))
+    assert error <= 1 if right else error > 1.5
 
 
 def test_radius_is_about_one_unit() -> None:
