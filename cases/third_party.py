@@ -10,7 +10,8 @@ import warnings
 from importlib import metadata
 
 from ..reference import clauses_of, forget_operator, operator_names, versions_of
-from ..reference.documents.clauses import ILLEGAL
+from ..reference.documents.clauses import ILLEGAL, ClauseError
+from ..reference.faults.fault import FaultError
 from ..reference.operators.internal_error import format_internal_error
 from .axes.violation import DUE
 from .specs.family import family_of
@@ -40,12 +41,14 @@ def load_operators() -> tuple[str, ...]:
             for op in operator_names()[len(before) :]:
                 _require_whole(op)
         except Exception as error:  # an error of one operator must not affect the others
-            place = format_internal_error(error, entry.module.partition(".")[0])
+            reason = format_internal_error(error, entry.module.partition(".")[0])
+            if isinstance(error, (ClauseError, FaultError)):  # their messages have a place
+                reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
             for op in operator_names()[len(before) :]:
                 forget_cases(op)
                 forget_operator(op)
             owner = "" if entry.dist is None else f" of {entry.dist.name} {entry.dist.version}"
-            message = f"operator {entry.name!r}{owner} is left out: {place}"
+            message = f"operator {entry.name!r}{owner} is left out: {reason}"
             warnings.warn(message, OperatorWarning, stacklevel=2)
         else:
             loaded.append(entry.name)

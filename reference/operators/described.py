@@ -122,7 +122,10 @@ class Described(Computed):
 
 
 def with_inputs(c: Described, **changed: Array | None) -> Described:
-    """Return the computation with some inputs replaced; None removes an input."""
+    """Return the computation with some inputs replaced; None removes an input. Raise KeyError for a new input."""
+    for name, array in changed.items():
+        if array is not None and name not in c.operator.inputs:
+            raise KeyError(f"{c.operator.name} has no input {name}; it has: {', '.join(c.operator.inputs)}")
     inputs = {**c.inputs, **changed}
     return replace(c, inputs={name: array for name, array in inputs.items() if array is not None})
 

@@ -97,6 +97,18 @@ def test_an_attribute_may_have_whole_numbers_as_choices(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_a_fault_of_an_input_that_there_is_not_is_named_before_all_others(tmp_path: Path) -> None:
+    site = installed(tmp_path / "site", "smooth_operator", "smooth")
+    documented(site, ("with_inputs(c, decay=-c.", "with_inputs(c, dacay=-c."))
+    fault = ("--fault", "smooth.decay.negative", "--out", str(tmp_path / "proof.csv"))
+    done = onnxspec(site, "prove", "--op", "Smooth", *fault)
+    assert done.returncode == 1
+    first = done.stderr.splitlines()[0]
+    assert "could not run: fault smooth.decay.negative in smooth-1." in first
+    assert "Smooth-1 has no input dacay; it has: input, decay, past" in first
+    assert "(smooth_operator/__init__.py, line " in first
+
+
 def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
     site = installed(tmp_path / "site", "leaky_broken")
     (site / "leaky_broken.py").write_text("raise RuntimeError('no document\\nat all')\n")
