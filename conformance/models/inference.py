@@ -168,7 +168,8 @@ def main_scope(content: ModelContent) -> Scope:
 
 def _names(proto: ModelProto) -> Iterator[str]:
     """Yield the names in a model."""
-    yield from (value.name for value in (*proto.graph.input, *proto.graph.initializer))
+    yield from (value.name for value in proto.graph.input)
+    yield from (tensor.name for tensor in proto.graph.initializer)
     yield from (opset.domain for opset in proto.opset_import)
     for function in proto.functions:
         yield from (opset.domain for opset in function.opset_import)
