@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from ...documents.interpretations import Interpretations
-from ...documents.operators import Document, Needed, NodeRules, OperatorVersion
+from ...documents.operators import MISSING, Document, Needed, NodeRules, OperatorVersion
 from ...documents.tensors import ONE, Extent, TensorForm, by_name
 from ...faults.fault import Fault
 from ...numbers.accuracy import WIDER_PRESETS, any_of
@@ -190,5 +190,6 @@ class OnnxruntimeLinearAttention(LinearAttention):
             raise self.illegal("shapes", f"kv_num_heads {heads} is no multiple of the {keys} heads of key")
 
 
-register(LinearAttention())
-register(OnnxruntimeLinearAttention())
+if "LinearAttention" not in MISSING:  # the installed onnx has its schema
+    register(LinearAttention())
+    register(OnnxruntimeLinearAttention())

@@ -251,7 +251,7 @@ m.RunWriter.append = dying""",
 import onnxspec.conformance.results.writer as m
 describe = m.RunWriter.describe
 m.RunWriter.describe = lambda self, content: die() if content['complete'] else describe(self, content)""",
-    "while the report is written": "import onnxspec.reports.page as m; m.write_report = die",
+    "while the report is written": "import onnxspec.reports.page as m; m.report_on = die",
 }
 """Points at which a run is killed, each with the code that kills it there."""
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from onnxspec.reference import document_of, operator_of
+from onnxspec.reference.documents.operators import MISSING
 from onnxspec.reference.operators.tables import MODULES
 
 
@@ -17,6 +18,8 @@ def printed(code: str) -> str:
 def test_the_table_says_the_versions_of_documents() -> None:
     for title in MODULES:
         domain, _, op_type = title.rpartition("::")
+        if op_type in MISSING:  # the installed onnx has no schema of it
+            continue
         document = document_of(op_type, domain)
         assert document.title == title
         assert (None if document.versions is None else [*document.versions]) == ([1] if domain else None)
