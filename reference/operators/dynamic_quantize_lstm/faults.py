@@ -32,8 +32,10 @@ def _weights(c: Computation, change: Callable[[Array, Array, Array], Array], nam
 
 
 def _ranges(c: Computation, **changed: Any) -> Computation:
-    """Return the computation with other ranges, or other levels of a range."""
+    """Return the computation with other ranges, or other levels of a range; as it is where nothing is quantized."""
     operands: Any = c.configuration.operands
+    if operands is None:
+        return c
     return configured(c, operands=replace(operands, **changed))
 
 

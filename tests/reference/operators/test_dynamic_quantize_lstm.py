@@ -1,5 +1,6 @@
 """Tests of DynamicQuantizeLSTM against an independent derivation, step by step in float32 like kernels."""
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from onnxspec.reference import (
     expect,
     faults_of,
     open_questions_of,
+    operator_for,
     run_fault,
 )
 from onnxspec.reference.operators.margin import kill_margin
@@ -189,6 +191,16 @@ def test_it_has_lstms_faults_and_its_own() -> None:
 def test_its_faults_show(id: str, given: dict[str, Any]) -> None:
     node, inputs = drawn(2, **given)
     assert kill_margin(FAULTS[id], node, [(inputs, inputs)]) > 8
+
+
+def test_any_two_of_its_faults_are_made_together() -> None:
+    node, inputs = drawn(2)
+    answer = operator_for(node).answering(node, inputs)
+    own = [fault for fault in faults_of(OP, 1) if fault.id.startswith(("dynamic.", "weights."))]
+    assert len(own) > 10
+    for pair in permutations(own, 2):
+        outputs = answer(pair, fed={name: array.copy() for name, array in inputs.items()})
+        assert outputs.keys() == set(node.outputs), pair
 
 
 def test_ties_go_to_even() -> None:
