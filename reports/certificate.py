@@ -87,7 +87,7 @@ def requirements_of(run: Run) -> dict[str, list[Requirement]]:
 
 
 def lines_of(statement: StatementRecord) -> Iterator[str]:
-    """Yield the statement as lines for a terminal: the answer, what is certified, what is not, what is refused."""
+    """Yield the statement as lines for a terminal: the answer, then certified, denied and refused rows."""
     yield _lead(statement)
     for number, waiver in enumerate(statement.waivers, 1):
         yield f"exception {number}: {waiver.op or 'any operator'} {waiver.clause or waiver.verdict}: {waiver.reason}"

@@ -1,4 +1,4 @@
-"""Axes of constants: which inputs are initializers, and what a session feeds in place of them."""
+"""Axes of constants: which inputs are initializers, and which of them a session replaces by fed tensors."""
 
 from __future__ import annotations
 

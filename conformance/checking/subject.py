@@ -174,7 +174,7 @@ class NodeSubject:
 
     @property
     def sequence(self) -> tuple[Dimension, Dimension]:
-        """seq_length and batch_size of X; None for what is unknown."""
+        """seq_length and batch_size of X; each None if it is unknown."""
         X, form, layout = self.inputs.get("X"), self.operator.tensors.get("X"), self.chosen("layout") or 0
         printed = form.shape(layout) if form is not None and layout in (0, 1) else ()
         if X is None or X.shape is None or len(X.shape) != len(printed):

@@ -130,7 +130,7 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
     fail(
         f"{name} has no scripts: they are for onnxruntime, onnx.reference and adapters. The case is now in {folder},"
         " in the form of ONNX's own test cases: model.onnx, inputs, expected outputs.",
-        lines=[f"Compare what it computes, or: onnxspec run --case ./{folder} --target {name}"],
+        lines=[f"Run the model and compare its outputs, or: onnxspec run --case ./{folder} --target {name}"],
     )
 
 

@@ -80,7 +80,7 @@ def _require_faults(ids: Sequence[str], specs: Sequence[Spec]) -> None:
 
 
 def _complaints(proof: Proof, *, whole: bool) -> Iterator[str]:
-    """Yield a line for each requirement that does not hold; what could not run comes first, as it explains others."""
+    """Yield a line for each requirement that does not hold; errors come first, because they explain others."""
     for internal_error in proof.internal_errors:
         yield f"could not run: {internal_error}"
     for row in proof.surviving:
@@ -93,7 +93,7 @@ def _complaints(proof: Proof, *, whole: bool) -> Iterator[str]:
 
 
 def _caught(row: Row) -> str:
-    """Return how many cases catch a fault, and what is required."""
+    """Return the number of cases that catch a fault, and the required number."""
     bounds = FINE if FAULTS[row.fault].kind == "small" else 2 * ENOUGH
     return f"{row.cases} cases catch it, {row.well} of them by at least {bounds:g} error bounds; {FEWEST} are required"
 

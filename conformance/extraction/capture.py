@@ -150,7 +150,7 @@ class _Thread:
         captured = {formal: arrays[name] for formal, name in self.tensors.items()}
         tensors = {formal: array for formal, array in captured.items() if array is not None}
         if len(tensors) < len(captured):
-            return "no data: what flows there is no tensor of numbers"
+            return "no data: the values there are no tensor of numbers"
         shapes = {array.shape[bool(self._stacked) :] for array in tensors.values()}
         if shapes == {(0,)} or not all(map(len, tensors.values() if self._stacked else ())):
             return "no data: the branch that it is in was not taken with these inputs"

@@ -104,7 +104,7 @@ def cases_of_model(
     taken: set[str] = set()
 
     def write(first: Extract, quantized: Callable[[], Extract | None] = lambda: None) -> None:
-        """Write the case of some nodes, and if that can be written, the one with what quantizes around them."""
+        """Write the case of some nodes, and if that can be written, the one with the quantizers around them."""
         path = " + ".join(first.paths)
         extract: Extract | None = first
         try:

@@ -160,7 +160,7 @@ def _forget_claims(node: NodeProto) -> None:
 
 def main_scope(content: ModelContent) -> Scope:
     """Return the scope of a model's main graph. Raise ModelError for a name that is no text."""
-    if any(isinstance(name, bytes) for name in _names(content.proto)):  # protobuf returns what is not UTF-8 as bytes
+    if any(isinstance(name, bytes) for name in _names(content.proto)):  # protobuf's form of a name that is not UTF-8
         raise ModelError("is damaged: a name in it is not UTF-8")
     model = Model(content, infer_types)
     return Scope(model, content.proto.graph, "", "the graph", model.opsets)
