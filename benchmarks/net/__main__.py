@@ -26,8 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.former import as_v0_4
 from benchmarks.net import corpus
+from benchmarks.net.former import as_v0_4
 
 COMMIT = "9d8008b"
 """v0.4.0."""
