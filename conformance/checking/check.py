@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from onnx import ModelProto
@@ -70,39 +70,32 @@ def check_model(
     """
     file = shown_name(str(model)) if isinstance(model, Path) else ""
     try:
-        return _checked(model, file, folder, measured)
+        scope = main_scope(read_content(model, folder))
+        nodes = [_check_safely(located, file, measured) for located in recurrent_nodes(scope)]
     except ModelError as error:
         return Checked(file, unreadable=str(error))
     except RecursionError:
         return Checked(file, unreadable="holds graphs or names that lead in a circle, or too deep into one another")
+    return Checked(
+        file,
+        *(
+            tuple(chain.from_iterable(getattr(node, field) for node in nodes))
+            for field in ("nodes", "inconclusive", "problems", "unchecked")
+        ),
+    )
 
 
-def _checked(
-    model: Path | ModelProto | bytes, file: str, folder: Path | None, measured: Sequence[MeasuredTarget]
-) -> Checked:
-    scope = main_scope(read_content(model, folder))
-    nodes: list[tuple[str, str]] = []
-    inconclusive: list[tuple[str, str]] = []
-    problems: list[Problem] = []
-    unchecked: list[Unchecked] = []
-    for located in recurrent_nodes(scope):
+def _check_safely(located: Located, file: str, measured: Sequence[MeasuredTarget]) -> Checked:
+    """Check a node. A bug of the suite or of the operator costs this node alone."""
+    try:
+        return check_node(located, file, measured)
+    except (ModelError, RecursionError):
+        raise
+    except Exception as error:
         operator = operator_judged(located.node)
-        if operator is None:
-            name = "::".join(filter(None, (domain_of(located.node.domain), located.node.op_type)))
-            inconclusive.append((located.path, name))
-            continue
-        try:
-            seen = check_node(located, operator, file, measured)
-        except (ModelError, RecursionError):
-            raise
-        except Exception as error:  # a bug of the suite or of the operator, which costs this node alone
-            name = operator.document.title
-            broke = f"the suite's fault or the operator's: {format_internal_error(error)}"
-            seen = CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, broke, internal_error=True),))
-        nodes.append((located.path, seen.operator))
-        problems += seen.problems
-        unchecked += seen.unchecked
-    return Checked(file, tuple(nodes), tuple(inconclusive), tuple(problems), tuple(unchecked))
+        name = located.node.op_type if operator is None else operator.document.title
+        broke = f"the suite's fault or the operator's: {format_internal_error(error)}"
+        return _not_judged(file, located.path, name, broke, internal_error=True)
 
 
 def recurrent_nodes(scope: Scope) -> Iterator[Located]:
@@ -113,42 +106,32 @@ def recurrent_nodes(scope: Scope) -> Iterator[Located]:
     return nodes_of(scope, lambda domain, op: (domain, op) in judged_operators() or (domain, op) in UNJUDGED)
 
 
-@dataclass(frozen=True)
-class CheckedNode:
-    """Result of the check of one node.
-
-    subject
-        The node as rules see it; None if its operator version is unknown.
-    """
-
-    operator: str
-    problems: tuple[Problem, ...] = ()
-    unchecked: tuple[Unchecked, ...] = ()
-    subject: NodeSubject | None = None
-
-
-def check_node(
-    located: Located, operator: Operator, file: str = "", measured: Sequence[MeasuredTarget] = ()
-) -> CheckedNode:
-    """Check a node of an operator that has a document here; arguments are those of :func:`check_model`."""
+def check_node(located: Located, file: str = "", measured: Sequence[MeasuredTarget] = ()) -> Checked:
+    """Check one node; arguments are those of :func:`check_model`."""
+    operator, path = operator_judged(located.node), located.path
+    if operator is None:
+        name = "::".join(filter(None, (domain_of(located.node.domain), located.node.op_type)))
+        return Checked(file, inconclusive=((path, name),))
     version = _version_meant(located, operator)
     if isinstance(version, str):
-        name = operator.document.title
-        return CheckedNode(name, unchecked=(Unchecked("", file, located.path, name, version),))
+        return _not_judged(file, path, operator.document.title, version)
     subject = subject_of(located, version)
     if unjudged := version.unjudged(subject.chosen):
-        return CheckedNode(version.name, unchecked=(Unchecked("", file, located.path, version.name, unjudged),))
+        return _not_judged(file, path, version.name, unjudged)
     found = [*outcomes(subject, operator), *quantization(subject)]
     errors = (o for o in found if isinstance(o, Broken) and o.certain)
     if any(rule_broken(operator, o.topic).level is Level.ERROR for o in errors):
         located.scope.distrust(located.number)
     else:
         found += _of_legal(subject, operator, measured)
-    place = file, located.path, version.name
-    problems = dict.fromkeys(_problem(operator, o, place) for o in found if isinstance(o, Broken))
+    problems = dict.fromkeys(_problem(operator, o, file, path, version.name) for o in found if isinstance(o, Broken))
     missing = ((rule_broken(operator, o.topic).id, o.what) for o in found if isinstance(o, Missing))
-    unchecked = dict.fromkeys(Unchecked(id, *place, what) for id, what in missing)
-    return CheckedNode(version.name, tuple(problems), tuple(unchecked), subject)
+    unchecked = dict.fromkeys(Unchecked(id, path, version.name, what) for id, what in missing)
+    return Checked(file, ((path, version.name),), (), tuple(problems), tuple(unchecked))
+
+
+def _not_judged(file: str, path: str, name: str, why: str, *, internal_error: bool = False) -> Checked:
+    return Checked(file, ((path, name),), unchecked=(Unchecked("", path, name, why, internal_error),))
 
 
 def _version_meant(located: Located, operator: Operator) -> OperatorVersion | str:
@@ -162,13 +145,13 @@ def _version_meant(located: Located, operator: Operator) -> OperatorVersion | st
     return version_in(operator, opset) or f"which version the node means: opset {opset} has no {name}"
 
 
-def _problem(operator: Operator, broken: Broken, place: tuple[str, str, str]) -> Problem:
+def _problem(operator: Operator, broken: Broken, file: str, path: str, name: str) -> Problem:
     rule, message = rule_broken(operator, broken.topic), broken.message
     if not broken.certain:
         rule, message = rules()["model.sizes-claimed"], f"by what the file declares, {message}"
     text = "" if rule.clause is None else rule.clause.text
     advice = f"{rule.advice} Known runtimes: {rule.runtimes}" if rule.runtimes else rule.advice
-    return Problem(rule.id, rule.level, *place, message, text, broken.advice or advice)
+    return Problem(rule.id, rule.level, file, path, name, message, text, broken.advice or advice)
 
 
 def _of_legal(subject: NodeSubject, operator: Operator, measured: Sequence[MeasuredTarget]) -> Iterator[Outcome]:

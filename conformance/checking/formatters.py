@@ -90,7 +90,7 @@ def _plain_model(checked: Checked) -> dict[str, Any]:
     model: dict[str, Any] = to_builtins(checked)
     for name in ("nodes", "inconclusive"):
         model[name] = [{"node": node, "operator": operator} for node, operator in model[name]]
-    for entry in (*model["problems"], *model["unchecked"]):
+    for entry in model["problems"]:
         del entry["file"]
     for entry in model["unchecked"]:
         del entry["internal_error"]

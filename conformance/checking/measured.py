@@ -21,8 +21,7 @@ from ..results.folder import read_folder
 from ..results.records import Finding, TargetRecord
 from ..results.result import Result
 from ..text import listed, plural
-from .advice import workaround
-from .rule import MEASURED, rules
+from .rule import MEASURED, rules, workaround
 from .sample_node import SampleNode
 from .subject import Broken, Missing, Outcome
 

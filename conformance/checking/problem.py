@@ -61,7 +61,6 @@ class Unchecked(Struct, frozen=True):
     """
 
     rule: str
-    file: str
     node: str
     operator: str
     missing: str

@@ -1,17 +1,29 @@
-"""The rules: one for every clause that a model alone can decide, and a few for mistakes of exporters."""
+"""The rules: one for every clause that a model alone can decide, and a few for mistakes of exporters.
+
+``advice.toml`` has the remedy for each rule, ``workarounds.toml`` those for failures of targets.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
+from typing import Any
 
 from ...cases import family_of
-from ...reference import Clause, Operator, clauses_of, versions_of
+from ...cases.specs.features import WORDS
+from ...reference import Clause, Operator, clauses_of, operator_of, versions_of
 from ...reference.documents.clauses import ILLEGAL
-from . import advice
+from ..results.records import Finding
 from .problem import Level
 from .subject import judged_operators
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 MEASURED = "model.measured"
 
@@ -48,16 +60,39 @@ def rules() -> Mapping[str, Rule]:
         for clause in clauses_of(operator.document.name):
             if _illegal(clause) or _open(operator, clause):
                 table[clause.id] = _of_clause(operator, clause)
-    for topic, entry in advice.table("advice").items():
+    for topic, entry in _table("advice").items():
         if "level" in entry:
             table[f"model.{topic}"] = Rule(f"model.{topic}", Level(entry["level"]), None, entry["text"], entry["do"])
     return table
 
 
+@cache
+def _table(name: str) -> Mapping[str, Any]:
+    """Return the table of that name beside this module."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _entry(name: str, topic: str) -> Any:
+    """Return the entry of a table on a topic, or on the nearest wider topic that has one; None without one."""
+    while topic not in _table(name) and "." in topic:
+        topic = topic.rpartition(".")[0]
+    return _table(name).get(topic)
+
+
 def _advice_about(topic: str) -> Mapping[str, str]:
     """Return the advice on a rule of a topic."""
-    found: Mapping[str, str] = advice.entry("advice", topic) or advice.table("advice")["any"]
+    found: Mapping[str, str] = _entry("advice", topic) or _table("advice")["any"]
     return found
+
+
+def workaround(finding: Finding, op: str) -> str:
+    """Return the change of a model that avoids a finding in nodes of an operator; empty if none is known."""
+    prefix = f"{operator_of(op).document.prefix}."
+    clauses = [clause.removeprefix(prefix) for clause in finding["clauses"] if clause.startswith(prefix)]
+    topics = [*finding["conditions"].partition(" (")[0].split(" and "), *clauses]
+    features = {description: feature for feature, description in WORDS.items()}
+    found = (_entry("workarounds", features.get(topic, topic).replace(" ", "-")) for topic in topics)
+    return next(filter(None, found), "")
 
 
 def _illegal(clause: Clause) -> bool:
@@ -85,7 +120,7 @@ def _of_clause(operator: Operator, clause: Clause) -> Rule:
 def examples_of(rule: Rule) -> list[str]:
     """Return examples of models that break a rule, as phrases whose subject is the model."""
     if rule.clause is None:
-        entry = advice.table("advice")[rule.id.removeprefix("model.")]
+        entry = _table("advice")[rule.id.removeprefix("model.")]
         return [entry["example"]] if "example" in entry else []
     document = next(o.document for o in judged_operators().values() if rule.id.startswith(f"{o.document.prefix}."))
     features = (f for f in rule.clause.needs | rule.clause.or_needs if f.startswith(ILLEGAL))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from ..checking.advice import workaround
+from ..checking.rule import workaround
 from ..extraction.cases import NodeCase, cases_of_model, read_nodes
 from ..judging.judgement import DECLINED, Verdict
 from ..models.content import ModelError

@@ -20,7 +20,7 @@ from ..checking.check import check_node
 from ..checking.general import shapes_of
 from ..checking.problem import Level
 from ..checking.sizes import printed_extents
-from ..checking.subject import NodeSubject, operator_judged
+from ..checking.subject import NodeSubject, operator_judged, subject_at
 from ..models.content import NotConstant, Unreadable
 from ..models.folding import constant, default_value
 from ..models.scope import Located, domain_of
@@ -102,13 +102,14 @@ def portable(located: Located) -> PortableNode:
     operator = operator_judged(located.node)
     if operator is None:
         raise NotPortable(f"there is no document of {domain}::{located.node.op_type} here")
-    checked = check_node(located, operator)
+    checked = check_node(located)
     broken = next((p for p in checked.problems if p.level is Level.ERROR), None)
     if broken is not None:
         raise NotPortable(f"is illegal by {broken.rule}: {broken.message}")
-    subject = checked.subject
-    if subject is None:
-        raise NotPortable(f"is not judged: {checked.unchecked[0].missing}")
+    if not_judged := next((unchecked.missing for unchecked in checked.unchecked if not unchecked.rule), ""):
+        raise NotPortable(f"is not judged: {not_judged}")
+    subject = subject_at(located.scope, located.number)
+    assert subject is not None
     constants: dict[str, Array] = {}
     flowing: dict[str, str] = {}
     defaults: dict[str, Array] = {}
