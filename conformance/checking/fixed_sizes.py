@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ...reference.documents.tensors import sizes_known
 from ..models.content import NotConstant
-from ..models.scope import Scope, domain_of, shown_name
+from ..models.scope import Scope, domain_of
 from ..models.tensor_type import Dimension, type_from
 from ..text import listed
 from .general import shapes_of
@@ -138,10 +138,6 @@ def _batches(scope: Scope) -> frozenset[str]:
     return frozenset(str(s) for s in symbols if is_named(s)) | {s for s in declared if is_batch_name(s)}
 
 
-_MOVES = ("Slice", "Split", "Gather", "Squeeze", "Unsqueeze", "Transpose", "Reshape", "Identity", "Cast")
-"""Operators through which exporters derive a state from an input of the model."""
-
-
 def fixed_sizes(subject: NodeSubject) -> Iterator[Broken]:
     """Yield the sizes around a node that are fixed while the model's inputs leave them open, and outdated ones."""
     yield from _stale_claims(subject)
@@ -160,24 +156,9 @@ def fixed_sizes(subject: NodeSubject) -> Iterator[Broken]:
         extent = state.shape[axis] if axis < len(state.shape) else None
         if is_named(batch) and isinstance(extent, int):
             message = f"{name} is for a batch of {extent}, while the batch size of X is open ({batch})"
-            yield Broken("model.batch-fixed", message, advice=_advice_on_state(state))
+            yield Broken("model.batch-fixed", message)
     yield from _lengths(subject, steps)
     yield from _around(subject, batch, steps)
-
-
-def _advice_on_state(given: Input) -> str:
-    """Return the advice on a state that is already an input of the model; empty for others."""
-    scope, name = given.scope, given.given
-    for home, node in given.scope.chain_before(name):
-        if node.op_type not in _MOVES or domain_of(node.domain) or not node.input:
-            return ""
-        scope, name = home, node.input[0]
-    origin = scope.origin_of(name)
-    if origin is None or origin[0].owner is not None or origin[1] not in origin[0].declared:
-        return ""
-    if origin[1] in origin[0].initializers:
-        return ""
-    return f"Export with the batch axis of the model's input {shown_name(origin[1])} dynamic, as that of X is."
 
 
 def _lengths(subject: NodeSubject, steps: Dimension) -> Iterator[Broken]:

@@ -129,14 +129,20 @@ def sarif(everything: Sequence[Checked], version: str, rules: Mapping[str, Rule]
     """
     used = list(dict.fromkeys(problem.rule for checked in everything for problem in checked.problems))
     driver = {"name": "onnxspec", "version": version, "rules": [_rule(rules[id]) for id in used]}
-    if not version or not version[0].isdigit():
-        del driver["version"]
     run = {
         "tool": {"driver": driver},
         "invocations": [
             {
                 "executionSuccessful": not any(checked.unreadable for checked in everything),
-                "toolExecutionNotifications": [n for checked in everything for n in _notifications(checked, base)],
+                "toolExecutionNotifications": [
+                    {
+                        "level": "error",
+                        "message": {"text": f"{checked.file or 'the model'} {checked.unreadable}"},
+                        "locations": [_file(checked.file, base)],
+                    }
+                    for checked in everything
+                    if checked.unreadable
+                ],
             }
         ],
         "results": [_result(p, used.index(p.rule), base) for checked in everything for p in checked.problems],
@@ -171,20 +177,6 @@ def _result(problem: Problem, index: int, base: Path) -> dict[str, Any]:
     if problem.suppressed is not None:
         result["suppressions"] = [{"kind": "external", "justification": problem.suppressed}]
     return result
-
-
-def _notifications(checked: Checked, base: Path) -> list[dict[str, Any]]:
-    """Return files that could not be read, as errors of the run, and undecided rules, as notes."""
-    if checked.unreadable:
-        text = f"{checked.file or 'the model'} {checked.unreadable}"
-        return [{"level": "error", "message": {"text": text}, "locations": [_file(checked.file, base)]}]
-    notes: list[dict[str, Any]] = []
-    for unchecked in checked.unchecked:
-        message = f"{unchecked.rule or 'every rule'} is not checked: {unchecked.missing}"
-        logical = [{"fullyQualifiedName": unchecked.node, "kind": "element"}]
-        location = {**_file(checked.file, base), "logicalLocations": logical}
-        notes.append({"level": "note", "message": {"text": f"{unchecked.node}: {message}"}, "locations": [location]})
-    return notes
 
 
 def _file(name: str, base: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Failures in recorded runs that concern a node: from findings, and from similar cases.
+"""Findings of recorded runs that concern a node.
 
 No statement is made about a configuration that was not tested.
 """
@@ -6,16 +6,14 @@ No statement is made about a configuration that was not tested.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...cases.specs.features import GROUPS, groups_with
 from ...reference import fault_named
 from ...reference.errors import UserError
-from ..judging.judgement import DECLINED, FAILING, UNTRIED, Verdict
-from ..judging.vocabulary import NO_FAILURE, outcome_text
+from ..judging.judgement import DECLINED, Verdict
+from ..judging.vocabulary import NO_FAILURE
 from ..probes.probe import worded
 from ..results.folder import read_folder
 from ..results.records import Finding, TargetRecord
@@ -24,9 +22,6 @@ from ..text import listed, plural
 from .rule import MEASURED, rules, workaround
 from .sample_node import SampleNode
 from .subject import Broken, Missing, Outcome
-
-# Columns about the data, about the number of runs, or about invalid models.
-_OF_DATA = frozenset(GROUPS[feature] for feature in ("rerun", "nonfinite", "numerics", "exact", "illegal"))
 
 
 @dataclass(frozen=True)
@@ -55,15 +50,9 @@ def measured_outcomes(targets: Sequence[MeasuredTarget], node: SampleNode) -> It
             if results and _concerns(finding, node):
                 yield _of_finding(targets, target, finding, results, node)
     for target in targets:
-        yield from _unexplained(target, node)
-    for target in targets:
         if not target.results_like(node):
             like = f"{node.operator}-{node.node.since_version} in {node.element}"
             yield Missing(MEASURED, f"what {target.name} makes of it: no recorded case is of {like}")
-
-
-def _note(text: str, *helps: str) -> Broken:
-    return Broken(MEASURED, text, advice=" ".join(filter(None, (*helps, rules()[MEASURED].advice))))
 
 
 def _of_finding(
@@ -82,22 +71,8 @@ def _of_finding(
     cases = {*finding["cases"]}
     passing = {t.name: sum(r.case in cases and r.verdict is Verdict.PASS for r in t.results) for t in targets}
     passes = [f"{name} passes {count} of these cases" for name, count in passing.items() if count]
-    return _note(text, workaround(finding, node.operator), f"{listed(passes)}." if passes else "")
-
-
-def _unexplained(target: MeasuredTarget, node: SampleNode) -> Iterator[Broken]:
-    """Yield the failures without a known condition, in cases configured like a node."""
-    explained = {case for finding in target.findings for case in finding["cases"]}
-    columns = frozenset(groups_with(node.features)) - _OF_DATA
-    like = [r for r in target.results_like(node) if r.case not in explained and frozenset(r.features) == columns]
-    tried = [r for r in like if r.verdict not in UNTRIED | {Verdict.NOT_TRIED}]
-    failed = [r for r in tried if r.verdict in FAILING or r.verdict in DECLINED]
-    if failed:
-        counts = Counter(outcome_text(r.verdict.value, r.reason or "") for r in failed)
-        smallest = min(failed, key=lambda result: (len(result.case), result.case))
-        verdicts = ", ".join(f"{count} {outcome}" for outcome, count in counts.most_common())
-        of = f"of {len(tried)} recorded cases configured like this node"
-        yield _note(f"{target.name}: {of} {verdicts}; {smallest.case}: {smallest.message}")
+    advice = (workaround(finding, node.operator), f"{listed(passes)}." if passes else "", rules()[MEASURED].advice)
+    return Broken(MEASURED, text, advice=" ".join(filter(None, advice)))
 
 
 def _concerns(finding: Finding, node: SampleNode) -> bool:

@@ -299,20 +299,7 @@ def _states(held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[O
 
 
 def _goes_round(first: Codec, last: Codec) -> bool:
-    """Return whether the next run or iteration reads the levels of the last one.
-
-    The run is that of a model, the iteration that of a body: `last` writes the levels, `first` reads them.
-    """
-    scope, levels_read, returned = first.scope, first.node.input[0], last.node.output[0]
-    if scope is not last.scope or levels_read not in scope.declared or levels_read in scope.initializers:
-        return False
-    if returned not in scope.outputs:
-        return False
-    if scope.owner is None:
-        return True
-    holder = scope.owner.scope.nodes[scope.owner.number]
-    position, back = list(scope.declared).index(levels_read), scope.outputs.index(returned)
-    if holder.op_type == "Loop":  # its body gets the iteration and the condition first, and returns the condition
-        return position >= 2 and position == back + 1
-    states = len(scope.declared) - attribute(holder, "num_scan_inputs", len(scope.declared))
-    return position == back < states
+    """Return whether `first` reads an input of the model, and `last` writes one of its outputs."""
+    scope, levels_read = first.scope, first.node.input[0]
+    is_input = levels_read in scope.declared and levels_read not in scope.initializers
+    return scope is last.scope and scope.owner is None and is_input and last.node.output[0] in scope.outputs

@@ -198,17 +198,6 @@ def _reordered(
     return result
 
 
-def remarks_on(node: RecurrentNode, inputs: Arrays) -> Iterator[str]:
-    """Yield signs in a node's weights that an export lost some of them, which no change can restore."""
-    if "B" in inputs and inputs["B"].any():
-        halves = zip(("Wb, the first", "Rb, the second"), np.split(inputs["B"], 2, axis=1), strict=True)
-        for name, half in halves:
-            if not half.any():
-                yield f"{node.name}: {name} half of B, is 0 everywhere"
-    if len(inputs["W"]) == 2 and np.array_equal(inputs["W"][0], inputs["W"][1]):
-        yield f"{node.name}: both directions have the same W"
-
-
 def _biases(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
     if "B" not in inputs:
         return

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from ...reference.errors import UserError
 from ..models.content import ModelError
 from ..models.execution import ExecutionError, onnxruntime_process, require_inputs
-from .changes import Change, changes_of, remarks_on, with_inputs
+from .changes import Change, changes_of, with_inputs
 from .split import Array, Arrays, Evaluator, SplitModel
 
 TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
@@ -83,15 +83,12 @@ class Comparison:
         Number of changes tried.
     first
         Name of the recurrent node whose own outputs are the first to differ; empty if none was given or all agree.
-    remarks
-        Signs of lost weights, if no change explains the results.
     """
 
     tensors: tuple[TensorDifference, ...]
     matches: tuple[Match, ...]
     tried: int
     first: str = ""
-    remarks: tuple[str, ...] = ()
 
     @property
     def agrees(self) -> bool:
@@ -163,8 +160,7 @@ def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> 
         except (ComparisonError, ExecutionError):
             continue  # the node is illegal with this change, or the results have other shapes
     matches.sort(key=lambda match: match.difference)
-    signs = [] if matches else [remarks_on(n, inputs) for n, inputs in zip(split.nodes, values.before, strict=True)]
-    return Comparison(tensors, tuple(matches), tried, first, tuple(chain.from_iterable(signs)))
+    return Comparison(tensors, tuple(matches), tried, first)
 
 
 def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str, dict[int, Change]]]:
@@ -265,7 +261,6 @@ def lines_of(comparison: Comparison) -> list[str]:
     for match in comparison.matches:
         lines.append(f"  {match.words} (largest difference {match.difference:.2g})")
         lines.append(f"    {match.remedy}")
-    lines += [f"  {remark}" for remark in comparison.remarks]
     if not comparison.matches and not comparison.first:
         lines.append("  give outputs of the recurrent nodes, too, to see which node is the first to differ")
     return lines

@@ -95,24 +95,6 @@ def test_sizes_that_are_fixed_behind_a_node() -> None:
         assert all("Y is used with fixed sizes: Reshape /flat" in problem.message for problem in checked.problems)
 
 
-def state(kind: str, *nodes: NodeProto, **constants: Any) -> Checked:
-    node = recurrent("LSTM", ("X", "W", "R", "", "", "h"))
-    inputs: dict[str, Any] = {"X": ("t", "n", I)}
-    if kind == "input":
-        inputs["given"] = (2, 1, H)
-    return check_model(model_of([*nodes, node], inputs, {**W, **constants}))
-
-
-def test_advice_on_a_state_is_none_that_the_model_follows_already() -> None:
-    """If a state is an input of the model, even in part, its axis must be dynamic; another export is not needed."""
-    part = helper.make_node("Slice", ["given", "zero", "one"], ["h"])
-    ends = {"zero": np.array([0], np.int64), "one": np.array([1], np.int64)}
-    (problem,) = warnings(state("input", part, **ends), "model.batch-fixed")
-    assert problem.advice == "Export with the batch axis of the model's input given dynamic, as that of X is."
-    (problem,) = warnings(state("constant", h=np.zeros((1, 1, H), np.float32)), "model.batch-fixed")
-    assert problem.advice.startswith("Export with states that are inputs of the model")
-
-
 def with_states(layout: int, X: Any, states: Any, version: int = 14) -> Checked:
     node = recurrent("LSTM", ("X", "W", "R", "", "", "h", "c"), **({"layout": layout} if version >= 14 else {}))
     return check_model(model_of([node], {"X": X, "h": states, "c": states}, W, version))

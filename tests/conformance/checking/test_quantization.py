@@ -117,28 +117,6 @@ def test_a_scale_that_is_computed_is_not_checked() -> None:
     assert (unchecked.rule, unchecked.missing[:38]) == ("model.scale", "the scale of the DequantizeLinear of X")
 
 
-def looped(last: float) -> onnx.ModelProto:
-    """Return a Loop whose body passes its state on as levels."""
-    inner = quantized(Y_h_scale=one(last))
-    fed = [value("k", (), TensorProto.INT64), value("go", (), TensorProto.BOOL), inner.graph.input[1]]
-    body = helper.make_graph(
-        [*inner.graph.node, helper.make_node("Identity", ["go"], ["on"])],
-        "body",
-        fed,
-        [value("on", (), TensorProto.BOOL), value("Y_h", None, TensorProto.INT8)],
-    )
-    node = helper.make_node("Loop", ["count", "", "first"], ["last"], name="loop", body=body)
-    kinds = {"X": TensorProto.INT8, "first": TensorProto.INT8}
-    constants = {t.name: numpy_helper.to_array(t) for t in inner.graph.initializer} | {"count": np.array(3, np.int64)}
-    return model_of([node], {"X": (T, N, I), "first": (1, N, H)}, constants, 21, ("last",), kinds)
-
-
-def test_a_state_goes_round_in_a_loop() -> None:
-    assert not check_model(looped(0.008)).problems
-    (problem,) = check_model(looped(0.004)).problems
-    assert (problem.node, problem.rule) == ("/loop:body/rnn", "model.state-levels")
-
-
 @pytest.mark.parametrize("op", ["LSTM", "GRU"])
 def test_models_of_a_real_quantizer(op: str, tmp_path: Path) -> None:
     quantization = pytest.importorskip("onnxruntime.quantization")

@@ -256,17 +256,6 @@ def test_one_direction_in_another_order_of_gates_is_named(tmp_path: Path) -> Non
     assert match.words.startswith("the backward direction's blocks in the order i, f, c, o")
 
 
-def test_lost_weights_are_remarked(tmp_path: Path) -> None:
-    """No change of the model can restore them."""
-    model = onnx.load(DATA / "lstm-bidirectional.onnx")
-    change_input(3, lambda B: B * np.repeat(np.float32([1, 0]), B.shape[1] // 2))(model, recurrent(model)[0])
-    change_input(1, lambda W: np.concatenate([W[1:], W[1:]]))(model, recurrent(model)[0])
-    onnx.save(model, tmp_path / "model.onnx")
-    text = str(compared(tmp_path / "model.onnx", "lstm-bidirectional"))
-    assert "Rb, the second half of B, is 0 everywhere" in text
-    assert "both directions have the same W" in text
-
-
 @pytest.mark.parametrize("name", ["lstm-stacked", "lstm-stacked-dynamo"])
 def test_the_same_mistake_in_two_layers_is_one_change(name: str, tmp_path: Path) -> None:
     model = onnx.load(DATA / f"{name}.onnx")
