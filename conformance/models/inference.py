@@ -2,24 +2,37 @@
 
 onnx does not return the types that it infers inside the graphs of If, Loop and Scan and inside functions. So each such
 scope is inferred as a model of its own, whose inputs are the names that it uses from outside.
+
+onnx does not know the operators of other domains. For described ones, the types of outputs are worked out here, and
+inference goes on behind them.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 import onnx
 import onnx.shape_inference
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from ...cases.directories.external_data import tensors_of
+from ...reference import (
+    OperatorVersion,
+    UnknownOperator,
+    document_meant,
+    operator_of,
+    operator_version,
+    versions_of,
+)
 from ...reference.documents.quantizing import quantizes
+from ...reference.documents.tensors import Extent, sizes_known
+from ...reference.operators.described import DescribedOperator
 from .content import ModelContent, ModelError, NotConstant
 from .folding import constant
-from .own_schemas import own_schemas
-from .scope import Model, Scope, all_nodes, graphs_of, names_read, shown_name
-from .tensor_type import Type, type_from
+from .scope import Model, Scope, all_nodes, domain_of, graphs_of, names_read, shown_name
+from .tensor_type import UNKNOWN, Dimension, Type, type_from
 
 _LONGEST_WAY = 1000
 """Limit of the operators that are followed back to find where a shape is lost."""
@@ -68,13 +81,74 @@ def infer_types(scope: Scope) -> dict[str, Type]:
     for tensor in tensors_of(model):
         if len(tensor.raw_data) >= _LARGE:
             tensor.CopyFrom(_without_data(tensor))
-    # Inference fails for an unknown opset, or for a model with an error elsewhere.
-    with own_schemas(), contextlib.suppress(Exception):
-        graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
-    types = {value.name: type_from(value.type, True) for value in (*graph.value_info, *graph.output, *graph.input)}
-    for tensor in (*graph.initializer, *scope.initializers.values()):
-        types[tensor.name] = Type(tensor.data_type, tuple(extent if extent >= 0 else None for extent in tensor.dims))
-    return types
+    described = set[str]()
+    while True:
+        graph = model.graph
+        # Inference fails for an unknown opset, or for a model with an error elsewhere.
+        with contextlib.suppress(Exception):
+            graph = onnx.shape_inference.infer_shapes(model, data_prop=True).graph
+        types = {value.name: type_from(value.type, True) for value in (*graph.value_info, *graph.input)}
+        for tensor in (*graph.initializer, *scope.initializers.values()):
+            types[tensor.name] = Type(
+                tensor.data_type, tuple(extent if extent >= 0 else None for extent in tensor.dims)
+            )
+        found = {name: t for name, t in _described_types(scope, types) if name not in described}
+        if not found:
+            return types
+        described |= found.keys()
+        for name, found_type in found.items():
+            model.graph.value_info.append(helper.make_tensor_value_info(name, found_type.element, found_type.shape))
+
+
+def _described_types(scope: Scope, types: Mapping[str, Type]) -> Iterator[tuple[str, Type]]:
+    """Yield the unknown types of outputs of described operators, as far as they follow from inputs and attributes."""
+    for number, node in enumerate(scope.nodes):
+        domain = domain_of(node.domain)
+        if not domain or number in scope.illegal or not types.get(next(iter(node.input), ""), UNKNOWN).element:
+            continue
+        version = _described_version(node.op_type, domain, scope.opsets.get(domain, 0))
+        for name, output_type in _output_types(node, version, types) if version is not None else ():
+            if types.get(name, UNKNOWN).element is None:
+                yield name, output_type
+
+
+@cache
+def _described_version(op_type: str, domain: str, opset: int) -> OperatorVersion | None:
+    """Return the version of a described operator in an opset of its domain; None for other operators."""
+    try:
+        document = document_meant(op_type, domain)
+    except UnknownOperator:
+        return None
+    versions = [version for version in versions_of(document.name) if version <= opset]
+    is_described = isinstance(operator_of(document.op_type, document.domain), DescribedOperator)
+    return operator_version(document.name, versions[-1]) if versions and is_described else None
+
+
+def _output_types(node: NodeProto, version: OperatorVersion, types: Mapping[str, Type]) -> Iterator[tuple[str, Type]]:
+    attributes = {
+        a.name: helper.get_attribute_value(a) for a in node.attribute if a.type and a.name in version.attributes
+    }
+    chosen = {**version.defaults, **attributes}.get
+    if version.unjudged(chosen):
+        return
+    layout = 1 if chosen(version.rules.layout) == 1 else 0
+    inputs = {formal: types.get(name, UNKNOWN) for formal, name in zip(version.inputs, node.input, strict=False)}
+    inputs = {formal: input_type for formal, input_type in inputs.items() if input_type.element}
+    extents: list[tuple[Extent, Dimension]] = []
+    for formal, input_type in inputs.items():
+        shape = input_type.shape or ()
+        options = version.tensors[formal].options(len(shape), layout)
+        extents += [(extent[0], actual) for extent, actual in zip(options, shape, strict=False) if len(extent) == 1]
+    names = {extent.size: actual for extent, actual in reversed(extents) if extent.plain}
+    stated = {size: value for size, name in version.rules.sizes.items() if isinstance(value := chosen(name), int)}
+    sizes = sizes_known(extents, stated)
+    for formal, name in zip(version.outputs, node.output, strict=False):
+        # A type parameter without inputs has the type of the first one.
+        same = [t for n, t in inputs.items() if version.kind_of(n) == version.kind_of(formal)] or [*inputs.values()]
+        values = ((extent, extent.known(sizes)) for extent in version.tensors[formal].shape(layout))
+        output_shape = tuple(names.get(e.size) if value is None and e.plain else value for e, value in values)
+        if name:
+            yield name, Type(same[0].element, output_shape)
 
 
 def _without_data(tensor: TensorProto) -> TensorProto:
