@@ -1,7 +1,7 @@
-"""Connection to the scheduler of a Dask cluster, or to a local cluster of this machine's processors.
+"""Connection to the scheduler of a Dask cluster, where shards of a run are tasks.
 
-Dask pickles tasks, which are Python objects: anyone who reaches a scheduler can execute any code. So connections to
-other machines need TLS, with the certificates from Dask's own configuration.
+Whoever reaches a scheduler can have it execute code. So connections to other machines need TLS, with the certificates
+from Dask's own configuration.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import importlib
 import ipaddress
 import logging
 import os
-import re
-import socket
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from ...reference.errors import UserError
 
@@ -25,7 +24,6 @@ Task = TypeVar("Task")
 LOCAL = "local"
 """The value of ``--scheduler`` for a cluster of this machine's processors; ``local:N`` has N workers."""
 
-_ADDRESS = re.compile(r"(?:(tcp|tls)://)?(\[[0-9a-fA-F:]+\]|[^\s:/\[\]]+):(\d{1,5})")
 _CONNECT_SECONDS = 10.0
 _WORKERS_SECONDS = 60.0  # a farm's machines may be starting
 
@@ -50,24 +48,21 @@ class Cluster:
 
         Raise ClusterError where the scheduler is gone, or a task has ended every worker that got it.
         """
+        distributed = self._distributed
         futures: dict[Any, Task] = {}
         try:
             announced = self._client.run_on_scheduler(_resources)
             needed = {target: 1} if target in announced else None
             for task in tasks:
                 futures[self._client.submit(function, task, pure=False, resources=needed)] = task
-            for future in self._distributed.as_completed(list(futures)):
+            for future in distributed.as_completed(list(futures)):
                 yield futures[future], future.result()
-        except self._distributed.scheduler.KilledWorker as error:
+        except distributed.scheduler.KilledWorker as error:
             raise ClusterError(f"a task has ended {error.allowed_failures + 1} workers of the cluster") from None
         except (ImportError, AttributeError) as error:
             text = f"{type(error).__name__}: {error}"
             raise ClusterError(f"a worker cannot load onnxspec; every worker needs the same release ({text})") from None
-        except (
-            self._distributed.CancelledError,
-            self._distributed.TimeoutError,
-            self._distributed.comm.CommClosedError,
-        ):
+        except (distributed.CancelledError, distributed.TimeoutError, distributed.comm.CommClosedError):
             raise ClusterError("the scheduler does not answer any more") from None
         finally:
             with contextlib.suppress(Exception):
@@ -85,18 +80,20 @@ def cluster_at(address: str) -> Iterator[Cluster]:
 
     The address is like ``tls://host:8786``, or ``local``. Raise ClusterError where the cluster cannot be used.
     """
-    count = _local(address)
-    scheduler = None if count else _reached(address)
+    name, _, count = address.partition(":")
+    is_local = address == LOCAL or (name == LOCAL and count.isdecimal())
+    url = "" if is_local else _url(address)
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise ClusterError("clusters need Dask's distributed: pip install 'onnxspec[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # results report workers that died
     with contextlib.ExitStack() as stack:
-        if scheduler is None:
-            client = _client_of_local(distributed, count, stack)
+        if is_local:
+            cluster = stack.enter_context(_local_cluster(distributed, int(count or os.cpu_count() or 1)))
+            client = stack.enter_context(distributed.Client(cluster))
         else:
-            client = stack.enter_context(_connected(distributed, scheduler))
+            client = stack.enter_context(_connected(distributed, url))
         try:
             client.wait_for_workers(1, timeout=_WORKERS_SECONDS)
         except (OSError, distributed.TimeoutError):
@@ -104,16 +101,8 @@ def cluster_at(address: str) -> Iterator[Cluster]:
         yield Cluster(distributed, client)
 
 
-def _local(address: str) -> int:
-    """Return the number of workers of a local cluster; 0 for an address."""
-    name, _, count = address.partition(":")
-    if name != LOCAL or not (count.isdecimal() or address == LOCAL):
-        return 0
-    return min(max(1, int(count or os.cpu_count() or 1)), 1024)
-
-
-def _client_of_local(distributed: Any, count: int, stack: contextlib.ExitStack) -> Any:
-    cluster = distributed.LocalCluster(
+def _local_cluster(distributed: Any, count: int) -> Any:
+    return distributed.LocalCluster(
         n_workers=count,
         threads_per_worker=1,
         processes=True,
@@ -123,61 +112,51 @@ def _client_of_local(distributed: Any, count: int, stack: contextlib.ExitStack) 
         scheduler_kwargs={"allowed_failures": 1},  # all workers are on one machine: a third death adds no information
         memory_limit=0,
     )
-    stack.enter_context(cluster)
-    return stack.enter_context(distributed.Client(cluster))
 
 
-def _reached(address: str) -> str:
-    """Return the address in Dask's form, after a connection to it succeeded. Raise ClusterError."""
-    parts = _ADDRESS.fullmatch(address)
-    if parts is None or int(parts[3]) > 65535:
+def _url(address: str) -> str:
+    """Return a scheduler's address with its scheme. Raise ClusterError for one that must not or cannot be used."""
+    url = address if "://" in address else f"tcp://{address}"
+    try:
+        scheme, host, port = (parts := urlsplit(url)).scheme, parts.hostname, parts.port
+    except ValueError:
+        scheme, host, port = "", None, None
+    if scheme not in ("tcp", "tls") or not host or not port:
         raise ClusterError(f"{address!r} is no address of a scheduler: tls://host:8786, or {LOCAL}")
-    scheme, host, port = parts[1] or "tcp", parts[2].strip("[]"), int(parts[3])
     if scheme != "tls" and not _is_here(host):
         raise ClusterError(
             f"{address} is not this machine, and what is sent is executed there: use tls://, with the certificates "
             "that Dask's configuration names"
         )
-    try:
-        socket.create_connection((host, port), _CONNECT_SECONDS).close()
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise ClusterError(f"no scheduler answers at {address}: {reason}") from None
-    return f"{scheme}://{parts[2]}:{port}"
+    return url
 
 
-def _connected(distributed: Any, address: str) -> Any:
+def _is_here(host: str) -> bool:
+    """Return whether a host name is a loopback name or address."""
     try:
-        security = distributed.Security(**{"require_encryption": True} if address.startswith("tls:") else {})
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _connected(distributed: Any, url: str) -> Any:
+    try:
+        security = distributed.Security(**{"require_encryption": True} if url.startswith("tls:") else {})
         with ThreadPoolExecutor(1) as elsewhere:  # a notebook runs an event loop in this thread
-            elsewhere.submit(asyncio.run, _greeted(address, security)).result()
-        return distributed.Client(address, security=security, timeout=_CONNECT_SECONDS)
-    except (asyncio.TimeoutError, distributed.TimeoutError):
-        reason = f"what listens there has said nothing for {_CONNECT_SECONDS:.0f} s"
+            elsewhere.submit(asyncio.run, _greeted(distributed, url, security)).result()
+        return distributed.Client(url, security=security, timeout=_CONNECT_SECONDS)
     except MemoryError:
-        reason = "what listens there is none"  # its first bytes were read as a length
-    except (OSError, ValueError, TypeError) as error:
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    raise ClusterError(f"no scheduler answers at {address}: {reason}")
+        reason = "another program listens there"  # its first bytes were read as a length
+    except (OSError, asyncio.TimeoutError, ValueError, TypeError) as error:
+        reason = str(error) or f"no greeting within {_CONNECT_SECONDS:.0f} s"
+    raise ClusterError(f"no scheduler answers at {url}: {reason}")
 
 
-async def _greeted(address: str, security: Any) -> None:
+async def _greeted(distributed: Any, url: str, security: Any) -> None:
     """Wait for the greeting of a scheduler.
 
     Without this check, a client would wait for ever where another program listens. A client that could not start also
     ends its thread when it is collected, which can keep the next client from starting.
     """
-    comm = importlib.import_module("distributed.comm")
-    connection = comm.connect(address, timeout=_CONNECT_SECONDS, **security.get_connection_args("client"))
-    greeted = await asyncio.wait_for(connection, _CONNECT_SECONDS)
-    await greeted.close()
-
-
-def _is_here(host: str) -> bool:
-    """Return whether a host name is a loopback name or address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    connection = distributed.comm.connect(url, timeout=_CONNECT_SECONDS, **security.get_connection_args("client"))
+    await (await asyncio.wait_for(connection, _CONNECT_SECONDS)).close()

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from ...reference.errors import RecordError, UserError
 from ..probes.selection import Selection
-from ..results.environment import version_of
 from ..results.folder import RESULTS, RUN, read_folder
 from ..results.writer import RunWriter
 from ..running.engine import execute
@@ -51,7 +50,6 @@ class ShardTask:
     record: bool
     shrinks: bool
     files: tuple[tuple[str, str], ...]
-    release: str
 
 
 def run_shards(
@@ -98,8 +96,7 @@ def _tasks(plan: Plan) -> Iterator[ShardTask]:
     (target,) = plan.targets
     names = [*([target.adapter] if target.adapter.endswith(".py") else []), *filter(None, [target.expected])]
     files = tuple((name, Path(name).read_text(encoding="utf-8")) for name in names)
-    release = version_of("onnxspec") or "unknown"
-    settings = plan.command, plan.expected, plan.record, plan.shrinks, files, release
+    settings = plan.command, plan.expected, plan.record, plan.shrinks, files
     count = -(-len(plan.probes_of(target)) // _CASES)
     for number in range(1, count + 1):
         yield ShardTask(f"{number}/{count}", plan.selection, target, *settings)
@@ -140,9 +137,6 @@ def _unpack(packed: bytes, folder: Path) -> None:
 
 def run_shard(task: ShardTask) -> bytes:
     """Run a shard in a worker of the cluster, and return its folder as a ZIP archive. Raise ClusterError."""
-    release = version_of("onnxspec") or "unknown"
-    if release != task.release:
-        raise ClusterError(f"a worker has onnxspec {release}, and the run was started with {task.release}")
     with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
         scratch, target = Path(temporary), task.target
         original = {}

@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from onnxspec.conformance.cluster.connection import Cluster, ClusterError, cluster_at
-from onnxspec.conformance.cluster.shards import ShardTask, run_shard, run_shards
+from onnxspec.conformance.cluster.shards import run_shards
 from onnxspec.conformance.probes.selection import Selection
 from onnxspec.conformance.results.writer import RunWriter
 from onnxspec.conformance.running.engine import execute
@@ -128,21 +128,6 @@ def test_a_plan_of_two_targets_or_of_a_shard_is_refused(plan: Plan, tmp_path: Pa
             run_shards(wrong, tmp_path / "run", Here())
 
 
-def test_a_worker_of_another_release_is_no_part_of_the_run(plan: Plan, tmp_path: Path) -> None:
-    tasks: list[ShardTask] = []
-
-    class Keeping(Here):
-        def results(self, function: Any, todo: Iterable[Any], target: str) -> Iterator[tuple[Any, Any]]:
-            tasks.extend(todo)
-            raise ClusterError("gone")
-            yield
-
-    with pytest.raises(ClusterError, match="gone"):
-        run_shards(plan, tmp_path / "run", Keeping())
-    with pytest.raises(ClusterError, match=r"a worker has onnxspec \S+, and the run was started with 0\.1"):
-        run_shard(replace(tasks[0], release="0.1"))
-
-
 @pytest.fixture
 def nobody() -> Iterator[str]:
     """Yield an address of this machine at which no process listens."""
@@ -151,9 +136,14 @@ def nobody() -> Iterator[str]:
         yield f"127.0.0.1:{held.getsockname()[1]}"
 
 
-def test_a_scheduler_that_is_not_there_is_told_in_a_line(inside: Inside, nobody: str, tmp_path: Path) -> None:
+def test_a_scheduler_that_is_not_there_is_told_in_a_line(
+    inside: Inside, nobody: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("onnxspec.conformance.cluster.connection._CONNECT_SECONDS", 0.5)
     done = inside("run", "--scheduler", nobody, "--out", tmp_path / "out")
-    assert (done.code, done.complaint) == (3, f"onnxspec: no scheduler answers at {nobody}: Connection refused")
+    assert done.code == 3
+    assert done.complaint.startswith(f"onnxspec: no scheduler answers at tcp://{nobody}: ")
     assert not (tmp_path / "out").exists()
 
 
