@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...cases import family_of
 from ...cases.specs.features import WORDS
 from ...reference import Clause, Operator, clauses_of, operator_of, versions_of
 from ...reference.documents.clauses import ILLEGAL
@@ -115,19 +114,6 @@ def _of_clause(operator: Operator, clause: Clause) -> Rule:
     runtimes = ("" if operator.document.domain else about.get("runtimes", "")) or "; ".join(clause.implementers)
     level = Level.ERROR if clause.may_fail else Level.WARNING
     return Rule(clause.id, level, clause, clause.text, clause.advice or about["do"], runtimes)
-
-
-def examples_of(rule: Rule) -> list[str]:
-    """Return examples of models that break a rule, as phrases whose subject is the model."""
-    if rule.clause is None:
-        entry = _table("advice")[rule.id.removeprefix("model.")]
-        return [entry["example"]] if "example" in entry else []
-    document = next(o.document for o in judged_operators().values() if rule.id.startswith(f"{o.document.prefix}."))
-    features = (f for f in rule.clause.needs | rule.clause.or_needs if f.startswith(ILLEGAL))
-    clauses = {rule.id, *(f"{document.prefix}.{feature.removeprefix(ILLEGAL)}" for feature in features)}
-    family, versions = family_of(document.name), versions_of(document.name)
-    violations = (violation for version in versions for violation in family.violations(document.name, version))
-    return list(dict.fromkeys(v.summary for v in violations if v.clause(document.name) in clauses))
 
 
 @cache

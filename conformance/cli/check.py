@@ -14,7 +14,7 @@ from ..checking.check import check_model
 from ..checking.formatters import github_annotations, lines_of, plain, sarif, summary
 from ..checking.measured import read_measured
 from ..checking.problem import Checked, Level
-from ..checking.rule import MEASURED, Rule, examples_of, rules
+from ..checking.rule import MEASURED, Rule, rules
 from ..checking.suppression import read_suppressions, suppressed, unused
 from ..probes.selection import UnknownName
 from ..results.environment import version_of
@@ -119,7 +119,5 @@ def _explained(rule: Rule) -> list[str]:
     if rule.clause is not None:
         versions = ", ".join(map(str, rule.clause.versions))
         lines += ["", f"status: {rule.clause.status}; versions {versions}", f"source: {rule.clause.source}"]
-    if examples := examples_of(rule):
-        lines += ["", "broken by a model in which", *(f"  {example}" for example in examples)]
     lines += ["", f"what to do: {rule.advice}"]
     return [*lines, f"runtimes: {rule.runtimes}"] if rule.runtimes else lines

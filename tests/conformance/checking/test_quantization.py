@@ -75,8 +75,6 @@ BROKEN: dict[str, tuple[str, Callable[[], onnx.ModelProto], str]] = {
     "no-axis": ("scale-count", lambda: along(quantized(**BY_ROW), "W", 3), "axis 3 of a tensor of 3 dimensions"),
     "columns": ("summed-axis", lambda: along(quantized(**scales("W", I)), "W", 2), "axis 2, input_size"),
     "units": ("summed-axis", lambda: along(quantized(**scales("R", H)), "R", -1), "axis 2, hidden_size"),
-    "bias": ("bias-scale", lambda: quantized(B_scale=one(0.001)), "scales 8e-05 and 3.2e-05"),
-    "bias-by-row": ("bias-scale", lambda: quantized(**BY_ROW), "scales 8e-05 to 0.00016 and 3.2e-05"),
     "state": ("state-levels", lambda: quantized(Y_h_scale=one(0.004)), "initial_h come in with scale 0.008"),
     "pair": ("pair", lambda: read_again(), "read with scale 0.01 and zero point 0"),
 }  # fmt: skip
