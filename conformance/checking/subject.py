@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import dropwhile
 from typing import Any
 
-import numpy as np
-from onnx import AttributeProto, NodeProto, TensorProto, defs, helper
+from onnx import AttributeProto, NodeProto, TensorProto, defs
 
 from ...reference import (
     Operator,
@@ -212,32 +213,25 @@ class NodeSubject:
 def subject_of(located: Located, operator: OperatorVersion) -> NodeSubject:
     """Return a node as rules see it."""
     scope, node = located.scope, located.node
-    names = list(node.input)
-    while names and not names[-1]:
-        names.pop()
+    names, outputs = _without_end(node.input), _without_end(node.output)
     attributes: dict[str, Attribute] = {}
-    twice = []
     for proto in node.attribute:
-        if proto.name in attributes:
-            twice.append(shown_name(proto.name))
-            continue
-        attributes[proto.name] = _attribute(proto)
-    outputs = list(node.output)
-    while outputs and not outputs[-1]:
-        outputs.pop()
+        attributes.setdefault(proto.name, _attribute(proto))
+    counts = Counter(proto.name for proto in node.attribute)
+    twice = tuple(shown_name(name) for name, count in counts.items() for _ in range(count - 1))
+    inputs = {
+        formal: Input(formal, name, scope, scope.type_of(name))
+        for formal, name in zip(operator.inputs, names, strict=False)
+        if name
+    }
     return NodeSubject(
-        operator,
-        located,
-        attributes,
-        tuple(twice),
-        {
-            formal: Input(formal, name, scope, scope.type_of(name))
-            for formal, name in zip(operator.inputs, names, strict=False)
-            if name
-        },
-        max(len(names) - len(operator.inputs), 0),
-        tuple(outputs),
+        operator, located, attributes, twice, inputs, max(len(names) - len(operator.inputs), 0), tuple(outputs)
     )
+
+
+def _without_end(names: Iterable[str]) -> list[str]:
+    """Return names without the empty ones at the end."""
+    return [*dropwhile(lambda name: not name, [*names][::-1])][::-1]
 
 
 def subject_at(scope: Scope, number: int) -> NodeSubject | None:
@@ -248,26 +242,21 @@ def subject_at(scope: Scope, number: int) -> NodeSubject | None:
     return None if version is None else subject_of(Located(scope, number), version)
 
 
-# Models of IR version 1 and 2 may omit which field of an attribute counts.
-_FIELDS = {"f": "FLOAT", "i": "INT", "s": "STRING", "t": "TENSOR", "g": "GRAPH"}
-_LISTS = {"floats": "FLOATS", "ints": "INTS", "strings": "STRINGS"}
+_FIELDS = {
+    **{"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g"},
+    **{"FLOATS": "floats", "INTS": "ints", "STRINGS": "strings"},
+}
+"""The field that holds the value, by kind of attribute."""
 
 
 def _attribute(proto: AttributeProto) -> Attribute:
     kind = AttributeProto.AttributeType.Name(proto.type)
-    if kind == "UNDEFINED":
-        filled = [k for field, k in _FIELDS.items() if proto.HasField(field)]
-        filled += [k for field, k in _LISTS.items() if len(getattr(proto, field))]
-        kind = filled[0] if filled else kind
-        proto = AttributeProto.FromString(proto.SerializeToString())
-        proto.type = AttributeProto.AttributeType.Value(kind)  # type: ignore[assignment]
-    if kind not in ("FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS"):
-        return Attribute(kind, None)
-    value = helper.get_attribute_value(proto)
+    if kind == "UNDEFINED":  # models of IR version 1 and 2 may omit the kind
+        present = {field.name for field, _ in proto.ListFields()}
+        kind = next((kind for kind, field in _FIELDS.items() if field in present), kind)
+    value = getattr(proto, _FIELDS[kind]) if kind in _FIELDS and kind not in ("TENSOR", "GRAPH") else None
     if kind == "STRING":
-        return Attribute(kind, value.decode("utf-8", "replace"))
-    if kind == "STRINGS":
-        return Attribute(kind, [text.decode("utf-8", "replace") for text in value])
-    if kind in ("FLOATS", "INTS"):
-        return Attribute(kind, [float(v) for v in value] if kind == "FLOATS" else list(value))
-    return Attribute(kind, float(np.float32(value)) if kind == "FLOAT" else value)
+        value = value.decode("utf-8", "replace")
+    elif kind in ("FLOATS", "INTS", "STRINGS"):
+        value = [item.decode("utf-8", "replace") if kind == "STRINGS" else item for item in value]
+    return Attribute(kind, value)

@@ -1,10 +1,4 @@
-"""Suppressions: problems that somebody has reviewed and accepts, each with the reason, in a TOML file.
-
-::
-
-    [[suppress]] rule = "lstm.padding.zero" node = "/decoder/*" file = "models/asr.onnx"     # optional reason = "the
-    padding is masked behind the node"
-"""
+"""Suppressions: problems that somebody has reviewed and accepts, each with the reason, in a TOML file."""
 
 from __future__ import annotations
 
