@@ -10,7 +10,8 @@ no declared ones. It is not written to a file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
@@ -55,13 +56,16 @@ def capture(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[s
 
 def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping[str, Array]) -> list[CapturedInputs]:
     whole = content.whole()
-    threads = [_Thread(whole, node) for node in nodes]
+    exposed = [_expose(whole, node) for node in nodes]
     _ask_for_all(whole)
-    names = list(dict.fromkeys(name for thread in threads for name in thread.tensors.values()))
+    names = list(dict.fromkeys(name for tensors in exposed for name in tensors.values()))
     model = serialized(whole, names)
     with onnxruntime_process() as process:
         arrays = outputs_of(process, model, names, fed)
-    return [thread.result(arrays) for thread in threads]
+    return [
+        _runs({formal: arrays[name] for formal, name in tensors.items()}, _loops_around(node.located.scope))
+        for node, tensors in zip(nodes, exposed, strict=True)
+    ]
 
 
 def _ask_for_all(whole: ModelProto) -> None:
@@ -74,89 +78,72 @@ def _ask_for_all(whole: ModelProto) -> None:
             number += 1
 
 
-class _Thread:
-    """The input names of one node, passed outwards to the model's outputs."""
+def _expose(whole: ModelProto, node: PortableNode) -> dict[str, str]:
+    """Pass the inputs of a node that are not constant outwards; return their names in the main graph."""
+    numbers, exposed = count(), {}
 
-    def __init__(self, whole: ModelProto, node: PortableNode) -> None:
-        self._whole, self._node, self._count = whole, node, 0
-        self._key = f"onnxspec/{node.path}"
+    def new() -> str:
+        return f"onnxspec/{node.path}/{next(numbers)}"
+
+    for formal, name in node.flowing.items():
         scope = node.located.scope
-        self._stacked = 0
-        default = helper.np_dtype_to_tensor_dtype(np.dtype(np.float32))
-        self.tensors: dict[str, str] = {}
-        for formal, name in node.flowing.items():
-            element = scope.type_of(name).element
-            if element is None and scope.owner is not None:
-                raise ExecutionError(f"the element type of {formal} of {node.path} is not known")
-            self.tensors[formal] = self._out(scope, self._given(scope, name), element or default)
-
-    def _new(self) -> str:
-        self._count += 1
-        return f"{self._key}/{self._count}"
-
-    def _given(self, scope: Scope, name: str) -> str:
-        """Add an Identity with a new name in the node's scope.
-
-        The tensor itself may be an input or come from outside.
-        """
-        new = self._new()
-        self._body(scope).node.append(helper.make_node("Identity", [name], [new]))
-        return new
-
-    def _out(self, scope: Scope, name: str, element: int) -> str:
-        """Pass a name outwards to the main graph, and return its name there."""
-        self._stacked = 0
+        element = scope.type_of(name).element
+        if element is None and scope.owner is not None:
+            raise ExecutionError(f"the element type of {formal} of {node.path} is not known")
+        passed = new()  # the tensor itself may be an input or come from outside
+        _body(whole, scope).node.append(helper.make_node("Identity", [name], [passed]))
         while scope.owner is not None:
-            owner = scope.owner
-            holder = self._body(owner.scope).node[owner.number]
-            body, outer = self._body(scope), self._new()
+            owner, body, outer = scope.owner, _body(whole, scope), new()
+            holder = _body(whole, owner.scope).node[owner.number]
             if not owner.attribute:  # a call: other calls of the function may lack the new output
                 assert isinstance(body, FunctionProto)
-                if name not in body.output:
-                    body.output.append(name)
-                position = list(body.output).index(name)
-                unused = [self._new() for _ in range(position - len(holder.output))]
-                holder.output.extend([*unused, outer])
-            else:
-                for attribute in holder.attribute:
-                    if attribute.name == owner.attribute:
-                        attribute.g.output.append(ValueInfoProto(name=name))
-                    elif holder.op_type == "If" and attribute.HasField("g"):
-                        attribute.g.output.append(ValueInfoProto(name=self._nothing(attribute.g, element)))
-                self._stacked += holder.op_type != "If"
-                holder.output.append(outer)
-            scope, name = owner.scope, outer
-        return name
+                if passed not in body.output:
+                    body.output.append(passed)
+                holder.output.extend(new() for _ in range([*body.output].index(passed) - len(holder.output)))
+            for attribute in holder.attribute if owner.attribute else ():
+                if attribute.name == owner.attribute:
+                    attribute.g.output.append(ValueInfoProto(name=passed))
+                elif holder.op_type == "If" and attribute.HasField("g"):
+                    nothing = TensorProto(data_type=element, dims=[0], raw_data=b"")
+                    attribute.g.node.append(helper.make_node("Constant", [], [new()], value=nothing))
+                    attribute.g.output.append(ValueInfoProto(name=attribute.g.node[-1].output[0]))
+            holder.output.append(outer)
+            scope, passed = owner.scope, outer
+        exposed[formal] = passed
+    return exposed
 
-    def _nothing(self, graph: GraphProto, element: int) -> str:
-        new = self._new()
-        value = TensorProto(data_type=element, dims=[0], raw_data=b"")
-        graph.node.append(helper.make_node("Constant", [], [new], value=value))
-        return new
 
-    def _body(self, scope: Scope) -> GraphProto | FunctionProto:
-        """Return the graph or function of a scope in the model that will be run."""
-        if scope.owner is None:
-            return self._whole.graph
-        holder: NodeProto = self._body(scope.owner.scope).node[scope.owner.number]
-        if not scope.owner.attribute:
-            function: FunctionProto = next(f for f in self._whole.functions if key_of(f) == key_called(holder))
-            return function
-        graph: GraphProto = next(a.g for a in holder.attribute if a.name == scope.owner.attribute)
-        return graph
+def _body(whole: ModelProto, scope: Scope) -> GraphProto | FunctionProto:
+    """Return the graph or function of a scope in the model that will be run."""
+    if scope.owner is None:
+        return whole.graph
+    holder: NodeProto = _body(whole, scope.owner.scope).node[scope.owner.number]
+    bodies: Iterator[GraphProto | FunctionProto] = (f for f in whole.functions if key_of(f) == key_called(holder))
+    if scope.owner.attribute:
+        bodies = (a.g for a in holder.attribute if a.name == scope.owner.attribute)
+    return next(bodies)
 
-    def result(self, arrays: Mapping[str, Array | None]) -> CapturedInputs:
-        """Return the captured inputs, from the outputs of the model."""
-        captured = {formal: arrays[name] for formal, name in self.tensors.items()}
-        tensors = {formal: array for formal, array in captured.items() if array is not None}
-        if len(tensors) < len(captured):
-            return "no data: the values there are no tensor of numbers"
-        shapes = {array.shape[bool(self._stacked) :] for array in tensors.values()}
-        if shapes == {(0,)} or not all(map(len, tensors.values() if self._stacked else ())):
-            return "no data: the branch that it is in was not taken with these inputs"
-        if self._stacked > 1:
-            return "no data: it is in a loop inside a loop"
-        if not self._stacked or not tensors:
-            return [tensors]
-        count = min(ITERATIONS, *map(len, tensors.values()))
-        return [{formal: np.asarray(array[k], order="C") for formal, array in tensors.items()} for k in range(count)]
+
+def _loops_around(scope: Scope) -> int:
+    """Return the number of loops around the nodes of a scope: each stacks the values that are passed outwards."""
+    loops = 0
+    while scope.owner is not None:
+        loops += bool(scope.owner.attribute) and scope.owner.node.op_type != "If"
+        scope = scope.owner.scope
+    return loops
+
+
+def _runs(captured: Mapping[str, Array | None], loops: int) -> CapturedInputs:
+    """Return the inputs of each run, from outputs of the model."""
+    tensors = {formal: array for formal, array in captured.items() if array is not None}
+    if len(tensors) < len(captured):
+        return "no data: the values there are no tensor of numbers"
+    shapes = {array.shape[bool(loops) :] for array in tensors.values()}
+    if shapes == {(0,)} or not all(map(len, tensors.values() if loops else ())):
+        return "no data: the branch that it is in was not taken with these inputs"
+    if loops > 1:
+        return "no data: it is in a loop inside a loop"
+    if not loops or not tensors:
+        return [tensors]
+    runs = min(ITERATIONS, *map(len, tensors.values()))
+    return [{formal: np.asarray(array[k], order="C") for formal, array in tensors.items()} for k in range(runs)]
