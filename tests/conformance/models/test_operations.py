@@ -153,8 +153,6 @@ BROKEN: list[tuple[str, int, list[Any], dict[str, Any]]] = [
     ("Reshape", 13, [M], {}),
     ("Transpose", 13, [M], {"perm": [0, 0, 1]}),
     ("Gather", 13, [M, ints(9)], {}),
-    ("Div", 13, [V, ints(0)], {}),
-    ("Split", 13, [M, ints(1, 1)], {"axis": 2}),
     ("Add", 13, [M, V.reshape(1, 1, 1, 4).astype(np.float32)[..., :3]], {}),
     ("Add", 6, [M, M], {"broadcast": 1}),
     ("Squeeze", 13, [M, ints(0)], {}),
