@@ -25,7 +25,7 @@ from ..results.lines import Line, other_runtime
 from ..results.recorded import CASE, FRESH
 from ..results.result import Result, result_of
 from ..targets.target import Target
-from ..workers.forking import Reserve
+from ..workers.launch import ForkServer
 from ..workers.process import TargetProcess, TargetUnavailable
 from .conclusion import conclude, looked_up
 from .filling import NOT_ASKED, cases_to_add, with_filled
@@ -68,12 +68,12 @@ class TargetRunner:
             self._sample.recall(whole.folder, target.name, self._probes, done)
         self._listed = expectations_of(target) if plan.expected else ()
         self._entries: Sequence[Entry] = ()
-        self._reserve = Reserve()
+        self._forks = ForkServer()
         self._repeat = partial(plan.repeat, target=target)
 
     def lines(self) -> Lines:
         """Run the target and yield the lines of results.jsonl. Its state is up to date at every line."""
-        with self._reserve:
+        with self._forks:
             yield from self._lines()
 
     def _lines(self) -> Lines:
@@ -102,7 +102,7 @@ class TargetRunner:
     def _process(self, **settings: Any) -> TargetProcess:
         """Return the target's process, not started. Its context raises TargetUnavailable if it cannot start."""
         process = self._plan.process(self._target, hangs=self._run.hangs, **settings)
-        process.share(self._reserve)
+        process.share(self._forks)
         return process
 
     def _batches(self) -> Iterator[Sequence[Probe]]:
@@ -179,7 +179,7 @@ class TargetRunner:
             results = {r.case: r for r in self._run.results}
             fresh = self._plan.process(fresh_target(self._target), hangs=self._run.hangs)
             with contextlib.suppress(TargetUnavailable), fresh as process:
-                process.forks = False  # the repeated cases must share no state with the first process
+                process.forks = None  # the repeated cases must share no state with the first process
                 for again in tried(process, probes, self._target.accuracy):
                     yield from self._recorded(FRESH, again)
                     if again.probe.id in results and self._sample.differs(again):

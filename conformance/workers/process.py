@@ -21,9 +21,9 @@ from msgspec import Struct
 from ...cases import ABILITIES
 from ..targets.target import Target
 from . import worker
-from .forking import Reserve
 from .hangs import HangBudget
 from .job import Array, Job, Outcome, TargetUnavailable
+from .launch import ForkServer
 from .messages import Began, Report, outcome_of
 from .worker_process import START_LIMIT, WorkerLost, WorkerProcess
 
@@ -59,8 +59,8 @@ class TargetProcess:
     """Running target; a context manager that leaves no process behind.
 
     forks
-        Whether workers that replace lost ones are forked, if the adapter declares that they can be (:mod:`.forking`).
-        The first worker is started, unless another process that shares their reserve has lost one.
+        The process that forks workers in place of lost ones, if the adapter declares that they can be; None to start
+        all workers.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class TargetProcess:
         self._measure = measure
         self._worker: WorkerProcess | None = None
         self._spare: WorkerProcess | None = None
-        self._reserve, self._shares = Reserve(), False
-        self.forks = True
+        self.forks: ForkServer | None = ForkServer()
+        self._shares = False
         self._number = 0
         self._losses = 0
 
@@ -108,15 +108,15 @@ class TargetProcess:
             if process is not None:
                 process.close()
         self._worker = self._spare = None
-        if not self._shares:
-            self._reserve.close()
+        if self.forks is not None and not self._shares:
+            self.forks.close()
 
-    def share(self, reserve: Reserve) -> None:
-        """Fork workers from a reserve that other processes of the target share.
+    def share(self, forks: ForkServer) -> None:
+        """Fork workers by a process that other processes of the target share.
 
         If they have lost a worker, the first worker is forked, too.
         """
-        self._reserve, self._shares = reserve, True
+        self.forks, self._shares = forks, True
 
     def start(self) -> dict[str, Any]:
         """Start a worker and return the adapter's description. Raise `TargetUnavailable` with the reason."""
@@ -229,8 +229,7 @@ class TargetProcess:
     def _ready(self) -> WorkerProcess:
         """Return the worker, a new one if necessary."""
         if self._worker is None:
-            zygote = self._reserve.zygote(self._target) if self.forks else None
-            process = self._spare or WorkerProcess(self._target, self._repeats, zygote=zygote)
+            process = self._spare or WorkerProcess(self._target, self._repeats, forks=self.forks)
             self._spare = None
             try:
                 process.await_ready()
@@ -239,7 +238,7 @@ class TargetProcess:
                 process = WorkerProcess(self._target, self._repeats)
                 process.await_ready()
             self._worker = process
-            if self._losses and zygote is None:
+            if self._losses and not process.is_forked:
                 # More workers may be lost, so the next one already loads its runtime.
                 with contextlib.suppress(TargetUnavailable):
                     self._spare = WorkerProcess(self._target, self._repeats)
@@ -273,7 +272,8 @@ class TargetProcess:
         seconds = self._worker.waited()
         captured = self._worker.last_words() if lost.captured is None else lost.captured
         self._losses += 1
-        self._reserve.lost = True
+        if self.forks is not None:
+            self.forks.lost = True
         self._discard()
         return Outcome(
             job.key,

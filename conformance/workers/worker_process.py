@@ -22,9 +22,8 @@ from ..targets.adapters import adapter_source
 from ..targets.target import Target
 from . import worker
 from .descendants import end_marked
-from .forking import ForkedProcess, ForkServer, NotForked, may_fork
 from .job import TargetUnavailable
-from .launch import Launch, launch_of, variables_of
+from .launch import ForkServer, Launch, launch_of, may_fork, variables_of
 from .messages import (
     HEADER_LIMIT,
     Died,
@@ -96,8 +95,8 @@ class WorkerProcess:
         Number of the first job that it was sent, 0 for none.
     """
 
-    def __init__(self, target: Target, repeats: int, measure: bool = False, zygote: ForkServer | None = None) -> None:
-        """Fork the worker from `zygote`, if possible; otherwise start it. Raise TargetUnavailable."""
+    def __init__(self, target: Target, repeats: int, measure: bool = False, forks: ForkServer | None = None) -> None:
+        """Fork the worker by `forks`, if possible; otherwise start it. Raise TargetUnavailable."""
         source = adapter_source(target.adapter)  # may raise, so it comes before any process is started
         self.abilities: frozenset[str] = frozenset()  # of its sessions, set once it is ready
         self.since = self._heard = time.monotonic()  # `_heard` is the time of the last bytes
@@ -123,10 +122,8 @@ class WorkerProcess:
             environment |= ONE_THREAD
         launch = launch_of(target)
         self._opening = launch.opening
-        forked: ForkedProcess | None = None
-        if zygote is not None:
-            with contextlib.suppress(NotForked):
-                forked = zygote.fork(self._capture.fileno(), mark)
+        forked = forks.fork(target, self._capture.fileno(), mark) if forks is not None else None
+        self.is_forked = forked is not None
         self._process = forked or self._started(launch, environment, target.folder)
         for pipe in (self._process.stdin, self._process.stdout):
             _widen(pipe)

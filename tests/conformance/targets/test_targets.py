@@ -19,7 +19,6 @@ from onnxspec.conformance.targets.adapters import ADAPTERS, adapter_source
 from onnxspec.conformance.targets.adapters import onnxruntime as onnxruntime_adapter
 from onnxspec.conformance.targets.target import PROVIDERS, Target, TargetError, parse_target, table_names
 from onnxspec.conformance.workers import worker
-from onnxspec.conformance.workers.forking import ForkServer
 from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
 from onnxspec.conformance.workers.launch import PLACEHOLDERS
 from onnxspec.conformance.workers.process import TargetProcess
@@ -508,15 +507,12 @@ class Adapter:
 """
 
 
-@pytest.mark.parametrize("forks", ["", "FORKS = True\n"])
-def test_an_adapter_file_may_import_a_module_beside_it(tmp_path: Path, forks: str) -> None:
-    (tmp_path / "own_adapter.py").write_text(forks + BESIDE)
+def test_an_adapter_file_may_import_a_module_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "own_adapter.py").write_text(BESIDE)
     (tmp_path / "helper_beside.py").write_text("VERSION = '7'")
     (tmp_path / "json.py").write_text("raise ImportError('it hides the standard library')")
     with TargetProcess(Target("own", str(tmp_path / "own_adapter.py"))) as process:
         assert process.start()["version"] == "7"
-    if forks:
-        ForkServer(Target("own", str(tmp_path / "own_adapter.py"))).close()
 
 
 def test_a_package_is_suggested_only_if_the_adapter_declares_one(tmp_path: Path) -> None:

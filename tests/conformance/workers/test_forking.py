@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from onnxspec.conformance.targets.target import Target
-from onnxspec.conformance.workers.forker import not_to_be_forked
-from onnxspec.conformance.workers.forking import ForkServer, NotForked, Reserve
 from onnxspec.conformance.workers.job import Job, Outcome
+from onnxspec.conformance.workers.launch import ForkServer
 from onnxspec.conformance.workers.process import TargetProcess
 
 ADAPTER = """
@@ -96,8 +95,9 @@ def test_one_thread_is_what_numpy_finds_and_the_runtime_finds_the_callers(
         "FORKS = 1",
         "FORKS = True\nimport threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()",
         "FORKS = True\nheld = os.open('/dev/ptmx', os.O_RDWR | os.O_NOCTTY)",
+        "FORKS = True\nif os.path.basename(__import__('sys').argv[0]) == 'forker.py': raise RuntimeError",
     ],
-    ids=["undeclared", "not-quite-declared", "thread", "device"],
+    ids=["undeclared", "not-quite-declared", "thread", "device", "loads-only-in-a-worker"],
 )
 def test_others_are_started(tmp_path: Path, more: str) -> None:
     assert forked(target(tmp_path, more)) == [[False], "crashed", [False]]
@@ -106,44 +106,26 @@ def test_others_are_started(tmp_path: Path, more: str) -> None:
 def test_a_target_that_is_told_not_to_is_not_forked(tmp_path: Path) -> None:
     jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate((b"die", b"who"))]
     with TargetProcess(target(tmp_path)) as process:
-        process.forks = False
+        process.forks = None
         assert [returned(outcome) for outcome in process.run(jobs)] == ["crashed", [False]]
 
 
-def test_where_the_process_is_gone_that_forks_a_worker_is_started(tmp_path: Path) -> None:
-    chosen = target(tmp_path)
-    jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate((b"die", b"who", b"who"))]
-    with TargetProcess(chosen) as process:
-        answers = [returned(outcome) for outcome in process.run(jobs[:2])]
-        assert process._reserve._zygote is not None
-        process._reserve._zygote._process.kill()
-        process._reserve._zygote._process.wait()
-        process._discard()
-        answers += [returned(outcome) for outcome in process.run(jobs[2:])]
-    assert answers == ["crashed", [True], [False]]
-
-
-def test_processes_of_a_target_share_what_forks(tmp_path: Path) -> None:
-    chosen, answers = target(tmp_path), []
-    with Reserve() as reserve:
-        for models in ((b"who",), (b"die", b"who"), (b"who",)):
+def test_processes_of_a_target_share_what_forks_and_leave_nothing_behind(tmp_path: Path) -> None:
+    chosen, answers, pids = target(tmp_path), [], []
+    with ForkServer() as forks:
+        for models in ((b"who",), (b"die", b"who"), (b"who",), (b"who",)):
             with TargetProcess(chosen) as process:
-                process.share(reserve)
+                process.share(forks)
                 jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate(models)]
                 answers.append([returned(outcome) for outcome in process.run(jobs)])
-        assert reserve._zygote is not None
-        pid = reserve._zygote._process.pid
-    assert answers == [[[False]], ["crashed", [True]], [[True]]]
-    assert not _alive(pid)
-
-
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    with TargetProcess(target(tmp_path)) as process:
-        list(process.run([Job("0", b"die", ({"X": np.zeros(3, np.float32)},)), Job("1", b"fine", ({},))]))
-        assert process._reserve._zygote is not None
-        pids = [process._reserve._zygote._process.pid]
-        assert process._worker is not None
-        pids.append(process._worker._process.pid)
+                assert process._worker is not None
+                pids.append(process._worker._process.pid)
+            if len(answers) == 3:
+                assert forks._process is not None
+                forks._process.kill()  # from then on, workers are started
+                pids.append(forks._process.pid)
+                forks._process.wait()
+    assert answers == [[[False]], ["crashed", [True]], [[True]], [[False]]]
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline and any(map(_alive, pids)):
         time.sleep(0.01)
@@ -155,21 +137,3 @@ def _alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
-
-
-def test_an_adapter_that_does_not_load_forks_nothing(tmp_path: Path) -> None:
-    with pytest.raises(NotForked, match="no such"):
-        ForkServer(target(tmp_path, "FORKS = True\nraise RuntimeError('no such runtime')"))
-
-
-def test_this_process_is_no_candidate_while_it_has_threads() -> None:
-    import threading
-
-    event = threading.Event()
-    thread = threading.Thread(target=event.wait)
-    thread.start()
-    try:
-        assert "thread" in not_to_be_forked()
-    finally:
-        event.set()
-        thread.join()
