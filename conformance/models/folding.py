@@ -47,10 +47,6 @@ _REFUSED = {
 """Attributes with which an operator is not computed here."""
 
 
-class NotFolded(ValueError):
-    """Form of an operator that is not computed here; the text says which."""
-
-
 def outputs_of(
     node: NodeProto, inputs: Sequence[Array | None], tensors: Mapping[str, Array], opset: int
 ) -> list[Array]:
@@ -61,21 +57,20 @@ def outputs_of(
     tensors
         Arrays of those attributes that hold tensors.
 
-    Raise NotFolded, and any error of onnx.reference for inputs that do not fit.
+    Raise ValueError for a form that is not computed here, and any error of onnx.reference for inputs that do not fit.
     """
     present = [array for array in inputs if array is not None]
     if not inputs or inputs[0] is None:
-        raise NotFolded("has no input 0")
+        raise ValueError("it has no input 0")
     attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute if a.name not in tensors}
     for name in _REFUSED.get(node.op_type, ()):
         if name in attributes:
-            raise NotFolded(f"has the attribute {name}")
+            raise ValueError(f"it has the attribute {name}")
     if node.op_type == "Cast":
         return [_cast(inputs[0], attributes.get("to"))]
     if node.op_type == "ConstantOfShape":
         value = tensors.get("value", np.zeros(1, np.float32))
         return [np.broadcast_to(value.reshape(()), tuple(int(n) for n in inputs[0]))]
-
     if node.op_type == "Unsqueeze":  # onnx.reference fails for several axes in an attribute
         axes = attributes.get("axes", ()) if len(present) < 2 else present[1].ravel()
         return [np.expand_dims(inputs[0], tuple(int(axis) for axis in axes))]
@@ -89,10 +84,10 @@ def outputs_of(
 
 def _cast(array: Array, to: Any) -> Array:
     if not isinstance(to, int):  # version 1 has the type's name
-        raise NotFolded("is of version 1")
+        raise ValueError("it is of version 1")
     dtype = ml_dtypes.bfloat16 if to == TensorProto.BFLOAT16 else helper.tensor_dtype_to_np_dtype(to)
     if np.dtype(dtype).kind not in "fiub" and dtype is not ml_dtypes.bfloat16:
-        raise NotFolded(f"casts to {TensorProto.DataType.Name(to)}")
+        raise ValueError(f"it casts to {TensorProto.DataType.Name(to)}")
     return array.astype(dtype)
 
 
@@ -262,12 +257,10 @@ class _Folder:
         operator = shown_name(node.op_type)
         try:
             if bytes_of_result(node.op_type, inputs) > self.most:
-                raise NotFolded(f"would take more than the {self.most} bytes that are folded")
+                raise ValueError(f"it takes more than the {self.most} bytes that are folded")
             with np.errstate(all="ignore"), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return outputs_of(node, inputs, tensors, scope.opsets.get("", 1))[place]
-        except NotFolded as error:
-            raise NotConstant(f"comes from a {operator} that {error}") from None
         except Exception as error:  # onnx.reference raises many types of errors for inputs that do not fit
             why = " ".join(str(error).split())[:100]
             raise NotConstant(f"comes from a {operator} that cannot be computed: {why}") from None

@@ -173,15 +173,11 @@ def _is_long(element: int, shape: Sequence[int]) -> bool:
 
 def undetermined(scope: Scope, name: str) -> str:
     """Return why the shape of a name is unknown: the first operator or input on the way back that loses it."""
-    seen = set[tuple[int, str]]()
-    while len(seen) < _LONGEST_WAY:
+    for _ in range(_LONGEST_WAY):
         origin = scope.origin_of(name)
         if origin is None:
             return f"nothing gives {shown_name(name)}"
         home, name = origin
-        if (id(home), name) in seen:
-            break
-        seen.add((id(home), name))
         if name not in home.producers:
             return f"{home.kind} declares none for its input {shown_name(name)}"
         number, _ = home.producers[name]
