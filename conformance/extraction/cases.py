@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -158,7 +158,10 @@ def _written(extract: Extract, folder: Path, captures: Mapping[str, CapturedInpu
     nodes, model, paths = extract.nodes, extract.model, extract.paths
     case = NodeCase(" + ".join(paths), extract.operator, members=paths if len(paths) > 1 else ())
     try:
-        drawn_runs = [drawn(node) if captures is None else _runs_of(captures[node.path]) for node in nodes]
+        inputs = [drawn(node) if captures is None else captures[node.path] for node in nodes]
+        drawn_runs = [runs for runs in inputs if not isinstance(runs, str)]
+        if len(drawn_runs) < len(inputs):
+            raise NotPortable(next(why for why in inputs if isinstance(why, str)))
         fed = [extract.feed(runs) for runs in zip(*drawn_runs, strict=False)]
         trial = trials_of(folder.name, model, read_node_graph(model), fed)[0]
         for feed_of_run in trial.feeds if trial.graph is None else ():
@@ -186,13 +189,6 @@ def _written(extract: Extract, folder: Path, captures: Mapping[str, CapturedInpu
     origins += [f"{listed(made_up)} made up"] if made_up else []
     data = f"{'your data' if captured else 'random data'}, {count}" + (f"; {', '.join(origins)}" if origins else "")
     return structs.replace(case, case=folder.name, data=data, made_up=made_up)
-
-
-def _runs_of(captured: CapturedInputs) -> Sequence[Mapping[str, Array]]:
-    """Return the captured runs. Raise NotPortable if there are none."""
-    if isinstance(captured, str):
-        raise NotPortable(captured)
-    return captured
 
 
 def _case_id(extract: Extract, taken: set[str]) -> str:

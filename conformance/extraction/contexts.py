@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import onnx
 
@@ -18,7 +17,6 @@ from ...cases.specs.subject import MOVES, Move
 from ...reference import IllegalNode
 from ...reference.numbers.affine import Affine, Codec
 from ..checking.quantization import codecs_before, codecs_behind
-from ..checking.subject import NodeSubject
 from ..models.folding import constants_of
 from ..models.scope import domain_of
 from .portable import MOST_BYTES, Array, PortableNode
@@ -72,7 +70,7 @@ def _groups(nodes: Sequence[PortableNode], before: Mapping[int, _Before]) -> lis
     of = list(range(len(nodes)))
     holders: dict[_Tensor, int] = {}
     for number, node in enumerate(nodes):
-        shared = {t for t in _tensors(node).values() if t.formal == "X" or t.formal in CONSTANTS}
+        shared = {tensor for formal, tensor in _tensors(node).items() if formal == "X" or formal in CONSTANTS}
         linked = {holders.setdefault(tensor, number) for tensor in shared}
         linked |= {before[number][0]} if number in before else set()
         joined = {of[member] for member in linked} | {number}
@@ -80,18 +78,14 @@ def _groups(nodes: Sequence[PortableNode], before: Mapping[int, _Before]) -> lis
     return [[k for k, group in enumerate(of) if group == first] for first in sorted(set(of))]
 
 
-class _Tensor(NamedTuple):
-    """A tensor of a model, as the formal input of a node."""
-
-    scope: int
-    name: str
-    formal: str
+_Tensor = tuple[int, str, str]
+"""A tensor of a model as the input of a node: its scope, its name there, and its formal name."""
 
 
 def _tensors(node: PortableNode) -> dict[str, _Tensor]:
     """Return the inputs of a node by formal name."""
     inputs = zip(node.operator.inputs, node.located.node.input, strict=False)
-    return {formal: _Tensor(id(node.located.scope), name, formal) for formal, name in inputs if name}
+    return {formal: (id(node.located.scope), name, formal) for formal, name in inputs if name}
 
 
 def _connected(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapping[int, _Before]) -> Extract:
@@ -172,8 +166,12 @@ _EVERYWHERE = {"", "com.microsoft"}
 def quantized_node(portable: PortableNode) -> Extract | None:
     """Return a node with the quantization around it, as far as that is per tensor and known; None without any."""
     subject = portable.subject
+    scope = subject.scope
     beside = [codec for codec in codecs_before(subject) if not codec.quantizes]
-    beside += [codec for codec in codecs_behind(subject) if _reads_alone(subject, codec.node.input[0])]
+    for codec_behind in codecs_behind(subject):
+        output = codec_behind.node.input[0]
+        if len(scope.consumers[output]) == 1 and output not in scope.outputs:  # nothing else reads the float output
+            beside.append(codec_behind)
     codecs: dict[str, Codec] = {}
     domains: set[str] = set()
     for found in beside:
@@ -189,18 +187,12 @@ def quantized_node(portable: PortableNode) -> Extract | None:
     node = replace(portable.read.node, codecs=codecs)
 
     def levels(arrays: Mapping[str, Array]) -> dict[str, Array]:
-        return {name: _levels(array, codecs.get(name)) for name, array in arrays.items()}
+        return {
+            name: codecs[name].levels(array).astype(codecs[name].dtype) if name in codecs else array
+            for name, array in arrays.items()
+        }
 
     # A domain that only some runtimes have, in a library of their own, takes precedence over common ones.
     domain = max(domains - _EVERYWHERE, default="")
     model = quantized_model(portable.model, node, levels(portable.constants), domain=domain)
     return Extract((portable,), model, lambda runs: levels(runs[0]), quantized=True)
-
-
-def _reads_alone(subject: NodeSubject, output: str) -> bool:
-    """Return whether an output of a node has one reader."""
-    return len(subject.scope.consumers[output]) == 1 and output not in subject.scope.outputs
-
-
-def _levels(array: Array, codec: Codec | None) -> Array:
-    return array if codec is None else codec.levels(array).astype(codec.dtype)
