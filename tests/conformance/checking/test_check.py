@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
 from onnxspec.conformance import UnreadableModel, check
 from onnxspec.conformance.checking.check import check_model
@@ -429,15 +429,6 @@ def test_the_function_for_programs(tmp_path: Path) -> None:
         check(tmp_path / "none.onnx")
     with pytest.raises(UnreadableModel, match="the model is no ONNX model"):
         check(b"nonsense")
-
-
-def test_a_number_that_is_stored_beside_raw_bytes() -> None:
-    """Tensors may store their numbers in typed fields, as older writers do."""
-    lens = helper.make_tensor("lens", TensorProto.INT32, [N], [T, T + 1])
-    model = model_of([recurrent("LSTM", ("X", "W", "R", "", "lens"))], X, RIGHT)
-    model.graph.initializer.append(lens)
-    assert errors(check_model(model)) == [("/rnn", "lstm.lengths")]
-    assert numpy_helper.to_array(lens).tolist() == [T, T + 1]
 
 
 def test_nothing_follows_from_what_an_illegal_node_gives() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import helper
 
 from onnxspec.conformance import check
 from onnxspec.conformance.checking.check import check_model
 from onnxspec.conformance.extraction.cases import cases_of_model
 from onnxspec.reference import operator_names
+
+from .nodes import model_of
 
 pytestmark = pytest.mark.skipif(
     "CausalConvWithState" not in operator_names(), reason="the installed onnx lacks its schema"
@@ -31,15 +33,7 @@ def model(
     fields = {"domain": domain, "name": "conv"}
     node = helper.make_node("CausalConvWithState", ["x", "w", "b", "p"], ["y", "s"], **fields, **attributes)
     constants = {"w": np.ones(weight, np.float32), "b": np.ones(bias, np.float32)}
-    graph = helper.make_graph(
-        [node],
-        "graph",
-        [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, s) for n, s in (("x", input), ("p", past))],
-        [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, None) for n in "ys"],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    opsets = [helper.make_opsetid(domain, 1)] if domain else []
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 27), *opsets])
+    return model_of([node], {"x": input, "p": past}, constants, 27, "ys", domains={domain: 1} if domain else {})
 
 
 def test_a_right_node_has_nothing_wrong() -> None:

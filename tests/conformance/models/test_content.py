@@ -21,11 +21,16 @@ def model_with(*tensors: TensorProto) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
+def saved(folder: Path, *tensors: TensorProto) -> Path:
+    """Write a model with these tensors, and return its path."""
+    (folder / "model.onnx").write_bytes(model_with(*tensors).SerializeToString())
+    return folder / "model.onnx"
+
+
 def test_weights_are_read_within_a_bound(tmp_path: Path) -> None:
-    model = model_with(numpy_helper.from_array(LARGE, "W"), numpy_helper.from_array(LARGE[:3], "b"))
-    path = tmp_path / "model.onnx"
-    path.write_bytes(model.SerializeToString())
-    content = read_content(path)
+    content = read_content(
+        saved(tmp_path, numpy_helper.from_array(LARGE, "W"), numpy_helper.from_array(LARGE[:3], "b"))
+    )
     W, b = content.proto.graph.initializer
     np.testing.assert_array_equal(content.array(W, 1 << 20), LARGE)
     np.testing.assert_array_equal(content.array(b, 1 << 20), LARGE[:3])
@@ -73,9 +78,7 @@ def external(location: str, **entries: int) -> TensorProto:
 
 def test_external_data_is_read_from_the_folder_of_the_model(tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(LARGE[:10].tobytes())
-    path = tmp_path / "model.onnx"
-    path.write_bytes(model_with(external("data.bin", offset=8)).SerializeToString())
-    content = read_content(path)
+    content = read_content(saved(tmp_path, external("data.bin", offset=8)))
     np.testing.assert_array_equal(content.array(content.proto.graph.initializer[0], 100), LARGE[2:6])
 
 
@@ -87,10 +90,8 @@ def test_nothing_outside_the_folder_is_opened(tmp_path: Path) -> None:
     (inside / "link.bin").symlink_to(secret)
     (inside / "folder").symlink_to(tmp_path, target_is_directory=True)
     for location in ("../secret.bin", str(secret), "link.bin", "folder/secret.bin"):
-        path = inside / "model.onnx"
-        path.write_bytes(model_with(external(location)).SerializeToString())
         with pytest.raises(ModelError, match="is outside the folder"):
-            read_content(path)
+            read_content(saved(inside, external(location)))
 
 
 def test_a_location_that_is_not_utf_8_is_a_file_that_is_missing(tmp_path: Path) -> None:
@@ -110,13 +111,10 @@ def test_several_small_elements_share_a_byte(tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(bytes(2))
     tensor = external("data.bin")
     tensor.data_type = TensorProto.INT4
-    path = tmp_path / "model.onnx"
-    path.write_bytes(model_with(tensor).SerializeToString())
-    assert read_content(path).base == tmp_path.resolve()
+    assert read_content(saved(tmp_path, tensor)).base == tmp_path.resolve()
     tensor.dims[0] = 5
-    path.write_bytes(model_with(tensor).SerializeToString())
     with pytest.raises(ModelError, match="has 2 bytes, the tensor takes 3"):
-        read_content(path)
+        read_content(saved(tmp_path, tensor))
 
 
 def test_external_data_of_a_model_in_memory_needs_a_folder(tmp_path: Path) -> None:
