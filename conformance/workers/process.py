@@ -259,7 +259,7 @@ class TargetProcess:
                     outcome = outcome_of(expected.job, self._repeats, message, body)
                 except worker.ProtocolError as error:
                     raise WorkerLost("crashed", f"the worker sent {error}") from None
-                process.begin_wait()
+                process.waited = 0.0
                 flight.popleft()
                 return outcome
             if isinstance(message, Report) and process.first <= message.number < expected.number:
@@ -269,7 +269,7 @@ class TargetProcess:
 
     def _blame(self, job: Job, lost: WorkerLost) -> Outcome:
         assert self._worker is not None
-        seconds = self._worker.waited()
+        seconds = self._worker.waited
         captured = self._worker.last_words() if lost.captured is None else lost.captured
         self._losses += 1
         if self.forks is not None:

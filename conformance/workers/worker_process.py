@@ -6,7 +6,6 @@ One thread writes and one reads, so neither side ever waits for the other to emp
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import queue
 import re
@@ -53,9 +52,7 @@ _MARGIN = 1 << 20  # bytes in a body beside the outputs: alignment
 # after a small piece; the pipe holds later ones.
 _SMALL = 1 << 14
 _PAUSE = 0.001
-_GRACE = 1.0  # seconds beyond a limit for a report that is already on its way
-_TICK = 0.5  # seconds between checks of the clock while nothing arrives
-_ASLEEP = 1.0  # a check that is this late shows that this process did not run: stopped, or starved by the machine
+_TICK = 0.25  # seconds between checks of the clock while nothing arrives
 _END_LIMIT = 5.0  # seconds for the watcher to end all processes of a target
 _CONNECTION = 255  # exit code of ssh when the connection failed
 _LAST_WORDS = 4.0  # seconds for a remote worker to report how it ended
@@ -89,8 +86,8 @@ class WorkerLost(Exception):
 class WorkerProcess:
     """Running worker and the pipes to it.
 
-    since
-        Start of the current wait: when the last message was sent, or the last one was accepted.
+    waited
+        Seconds that `receive` has spent on the current wait, which begins when a message is sent or accepted.
     first
         Number of the first job that it was sent, 0 for none.
     """
@@ -99,10 +96,8 @@ class WorkerProcess:
         """Fork the worker by `forks`, if possible; otherwise start it. Raise TargetUnavailable."""
         source = adapter_source(target.adapter)  # may raise, so it comes before any process is started
         self.abilities: frozenset[str] = frozenset()  # of its sessions, set once it is ready
-        self.since = self._heard = time.monotonic()  # `_heard` is the time of the last bytes
+        self.waited = 0.0
         self.first = 0
-        self._looked = 0.0 if os.name == "posix" else math.inf  # when the reading thread last looked
-        self._away = 0.0  # seconds that the reading thread could not read: no room, or no time on the processor
         self._ended = self._killed = False
         self._capture = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         self._frames = worker.FrameReader(HEADER_LIMIT, target.output_limit + _MARGIN)
@@ -110,7 +105,7 @@ class WorkerProcess:
         self._external = not source
         self._spoken = threading.Event()  # set once the worker has sent its first frame, or can no longer do so
         self._outgoing: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
-        self._incoming: queue.Queue[tuple[float, bytes]] = queue.Queue(_CHUNKS_WAITING)
+        self._incoming: queue.Queue[bytes] = queue.Queue(_CHUNKS_WAITING)
         status = os.fstat(self._capture.fileno())
         self._mark = f"{worker.CAPTURE_VARIABLE}={status.st_dev}:{status.st_ino}"
         name, _, mark = self._mark.partition("=")
@@ -176,85 +171,47 @@ class WorkerProcess:
         heard = b""
         with stream:
             while data:
-                self._await_bytes(stream.fileno())
                 data = os.read(stream.fileno(), _CHUNK)
                 if not self._spoken.is_set():
                     heard += data
                     if not data or worker.MAGIC in heard:
                         self._spoken.set()
-                arrived = time.monotonic()
-                self._incoming.put((arrived - self._away, data))
-                self._away += time.monotonic() - arrived
+                self._incoming.put(data)
                 if len(data) < _SMALL:
                     time.sleep(_PAUSE)
 
-    def _await_bytes(self, descriptor: int) -> None:
-        """Wait for bytes to read, and note whether this process was kept from checking meanwhile."""
-        if os.name != "posix":
-            return
-        import select
-
-        poller = select.poll()
-        poller.register(descriptor, select.POLLIN)
-        while True:
-            before = time.monotonic()
-            ready = poller.poll(_TICK * 1000)
-            took = time.monotonic() - before
-            if took > _TICK + _ASLEEP:
-                self._away += took
-            self._looked = before + took
-            if ready:
-                return
-
-    def _clock(self) -> float:
-        """Return a clock that stops while this process could not have read the worker's messages."""
-        return time.monotonic() - self._away
-
-    def waited(self) -> float:
-        """Return the seconds since the current wait began."""
-        return self._clock() - self.since
-
-    def begin_wait(self) -> None:
-        """Start a new wait at the worker's last bytes."""
-        self.since = max(self.since, self._heard)  # bytes from before the last send do not restart it
-
     def send(self, header: dict[str, Any], payload: worker.Payload | None = None) -> None:
         """Pass one frame to the writing thread. The worker may have waited for it until now."""
-        self.since = self._clock()
+        self.waited = 0.0
         self._outgoing.put(worker.pack_frame(header, payload))
 
     def receive(self, seconds: float) -> tuple[Message, bytes]:
-        """Return the next message. Raise `WorkerLost` if none is complete `seconds` after `since`.
+        """Return the next message. Raise `WorkerLost` if none is complete after a wait of `seconds`.
 
-        Incomplete messages do not restart that time.
+        Incomplete messages do not restart that time. Time in which this process did not run does not count.
         """
-        deadline = self.since + seconds
-        expired = math.inf
+        last = time.monotonic()
         while True:
             try:
                 frame = self._frames.next_raw()
                 message = message_of(frame[0]) if frame is not None else None
             except worker.ProtocolError as error:
-                raise self._lost(f"the worker sent {error}") from None
+                raise WorkerLost("crashed", worker.one_line(f"the worker sent {error}")) from None
+            now = time.monotonic()
+            self.waited += min(now - last, 2 * _TICK)  # more shows that this process was stopped, or starved
+            last = now
             if frame is not None and message is not None:
                 if isinstance(message, Died):
                     raise _how_it_died(message)
                 return message, frame[1]
-            try:
-                # The caller may come back long after the deadline: bytes that have arrived meanwhile still count.
-                self._heard, data = self._incoming.get(timeout=max(deadline - self._clock(), 0.1))
-            except queue.Empty:
-                expired = min(expired, time.monotonic())
-                # If this process stood still, the reading thread may not have noticed yet.
-                if self._clock() < deadline or self._looked < expired:
-                    continue
-                raise WorkerLost("timed-out", f"no answer within {seconds:g} s") from None
-            if not data:
-                self._ended = True
-                raise self._why_ended()
-            if self._heard > deadline + _GRACE:
-                raise WorkerLost("timed-out", f"no whole answer within {seconds:g} s")
-            self._frames.feed(data)
+            if self.waited > seconds:
+                raise WorkerLost("timed-out", f"no answer within {seconds:g} s")
+            with contextlib.suppress(queue.Empty):
+                data = self._incoming.get(timeout=_TICK)
+                if not data:
+                    self._ended = True
+                    raise self._why_ended()
+                self._frames.feed(data)
 
     def await_ready(self) -> dict[str, Any]:
         """Return the adapter's description of itself. Raise `TargetUnavailable`."""
@@ -263,7 +220,7 @@ class WorkerProcess:
             spoken: Any = None
             if isinstance(message, Hello) and message.protocol == worker.PROTOCOL:
                 spoken = message.sessions
-                self.begin_wait()
+                self.waited = 0.0
                 message, _ = self.receive(START_LIMIT)
         except WorkerLost as lost:
             self.kill()
@@ -291,7 +248,7 @@ class WorkerProcess:
         try:
             code = self._process.wait(2)
         except subprocess.TimeoutExpired:
-            return self._lost("the worker closed its output")
+            return WorkerLost("crashed", "the worker closed its output")
         by = -code if code < 0 else code - 128  # a shell's exit code for a child that died of a signal
         if by in signal.valid_signals():
             return _how_it_died(Died(signal=worker.signal_name(by)))
@@ -300,9 +257,6 @@ class WorkerProcess:
         # A worker's watcher would have reported its end; without that report the connection was lost. A remote program
         # has no watcher there, so it ended by itself, unless ssh's exit code shows a lost connection.
         return WorkerLost("crashed", ended, doubtful=self._remote and (not self._external or code == _CONNECTION))
-
-    def _lost(self, message: str) -> WorkerLost:
-        return WorkerLost("crashed", worker.one_line(message))
 
     def printed(self) -> str:
         """Return the text that the runtime printed since the last report; for an ended worker, only on this machine."""
@@ -315,7 +269,7 @@ class WorkerProcess:
         """
         if self._remote and not self._ended:
             self._outgoing.put(None)
-            self.since = self._clock()
+            self.waited = 0.0
             try:
                 while True:
                     self.receive(_LAST_WORDS)
@@ -349,7 +303,7 @@ class WorkerProcess:
         # The reading thread may wait for room; it ends with the stream.
         with contextlib.suppress(queue.Empty):
             while not self._ended:
-                self._ended = not self._incoming.get(timeout=0.5)[1]
+                self._ended = not self._incoming.get(timeout=0.5)
 
     def _end_group(self) -> None:
         """Ask the watcher to end all processes; kill them where no watcher is left."""
