@@ -232,8 +232,7 @@ def main_scope(content: ModelContent) -> Scope:
     """Return the scope of a model's main graph. Raise ModelError for a name that is no text."""
     if any(isinstance(name, bytes) for name in _names(content.proto)):  # protobuf's form of a name that is not UTF-8
         raise ModelError("is damaged: a name in it is not UTF-8")
-    model = Model(content, infer_types)
-    return Scope(model, content.proto.graph, "", "the graph", model.opsets)
+    return Scope(Model(content, infer_types), content.proto.graph)
 
 
 def _names(proto: ModelProto) -> Iterator[str]:

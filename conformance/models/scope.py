@@ -142,18 +142,18 @@ class Model:
 class Scope:
     """One graph, or one call of a local function.
 
+    owner
+        The node that it belongs to; None for the main graph.
     path
         Its path: empty for the main graph, ``/decoder/If_1:then_branch`` for a graph inside a node.
     kind
         Its description for a person: ``the graph``, ``the body of Loop``.
     parent
         The scope whose names are visible here; None for the main graph and for functions.
-    owner
-        The node that it belongs to; None for the main graph.
     bindings
         For a call, by the function's input, the scope and the name of the argument.
     calling
-        Names of the functions whose calls enclose it.
+        Keys of the functions whose calls enclose it.
     declared
         Declared types of this graph's inputs.
     claims
@@ -162,23 +162,13 @@ class Scope:
         Numbers of nodes that violate their documents: the shapes of their outputs are unknown.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        body: GraphProto | FunctionProto,
-        path: str,
-        kind: str,
-        opsets: Mapping[str, int],
-        *,
-        nodes: Sequence[NodeProto] | None = None,
-        parent: Scope | None = None,
-        owner: Located | None = None,
-        bindings: Mapping[str, tuple[Scope, str]] | None = None,
-        calling: tuple[str, ...] = (),
-    ) -> None:
-        self.model, self.path, self.kind, self.opsets = model, path, kind, opsets
-        self.nodes = body.node if nodes is None else nodes
-        self.parent, self.owner, self.bindings, self.calling = parent, owner, bindings or {}, calling
+    def __init__(self, model: Model, body: GraphProto | FunctionProto, owner: Located | None = None) -> None:
+        self.model, self.owner, self.path, self.kind = model, owner, "", "the graph"
+        self.nodes: Sequence[NodeProto] = body.node
+        self.opsets: Mapping[str, int] = model.opsets
+        self.parent: Scope | None = None
+        self.bindings: dict[str, tuple[Scope, str]] = {}
+        self.calling: tuple[FunctionKey, ...] = () if owner is None else owner.scope.calling
         self.declared: dict[str, ValueInfoProto] = {}
         self.initializers: dict[str, TensorProto] = {}
         self.sparse: frozenset[str] = frozenset()
@@ -189,11 +179,19 @@ class Scope:
             self.sparse = frozenset(tensor.values.name for tensor in body.sparse_initializer)
             self.outputs = tuple(value.name for value in body.output)
             claims += body.output
-        else:
+            if owner is not None:
+                self.path = f"{owner.path}:{shown_name(owner.attribute)}"
+                self.kind = f"the body of {shown_name(owner.node.op_type)}"
+                self.parent, self.opsets = owner.scope, owner.scope.opsets
+        elif owner is not None:
             self.outputs = tuple(body.output)
+            self.path, self.kind = owner.path, f"the function {_name_of(body)}"
+            self.calling += (key_of(body),)
+            self.nodes = _bound(body, owner.node)
+            self.opsets = {domain_of(o.domain): o.version for o in body.opset_import} or model.opsets
+            self.bindings = {f: (owner.scope, a) for f, a in zip(body.input, owner.node.input, strict=False) if a}
         self.claims = {value.name: value.type for value in claims}
-        self._inner: dict[tuple[int, str], Scope] = {}
-        self._call: dict[int, Scope] = {}
+        self._scopes: dict[tuple[int, str], Scope] = {}
         self.illegal: set[int] = set()
 
     @cached_property
@@ -305,53 +303,32 @@ class Scope:
 
     def inner(self, number: int) -> Iterator[tuple[str, Scope]]:
         """Yield the graphs inside a node, with the attribute that holds each."""
-        node = self.nodes[number]
-        for attribute in node.attribute:
+        for attribute in self.nodes[number].attribute:
             graphs = graphs_of(attribute)
             for position, graph in enumerate(graphs):
                 name = attribute.name if len(graphs) == 1 else f"{attribute.name}[{position}]"
-                key = number, name
-                if key not in self._inner:
-                    self._inner[key] = Scope(
-                        self.model,
-                        graph,
-                        f"{self.path_of(number)}:{shown_name(name)}",
-                        f"the body of {shown_name(node.op_type)}",
-                        self.opsets,
-                        parent=self,
-                        owner=Located(self, number, name),
-                        calling=self.calling,
-                    )
-                yield name, self._inner[key]
+                if (number, name) not in self._scopes:
+                    self._scopes[number, name] = Scope(self.model, graph, Located(self, number, name))
+                yield name, self._scopes[number, name]
 
     def call(self, number: int) -> Scope:
         """Return the scope of the local function that a node calls.
 
         Raise ModelError if functions call themselves, or there are too many calls.
         """
-        if number in self._call:
-            return self._call[number]
-        node = self.nodes[number]
-        function = self.model.functions[key_called(node)]
-        name = f"{function.domain}::{function.name}" if function.domain else function.name
-        if name in self.calling:
-            raise ModelError(f"function {shown_name(name)} calls itself, which ONNX forbids")
-        self.model.calls += 1
-        if self.model.calls > MOST_CALLS:
-            raise ModelError(f"its functions call each other more than {MOST_CALLS} times")
-        bindings = {f: (self, a) for f, a in zip(function.input, node.input, strict=False) if a}
-        self._call[number] = Scope(
-            self.model,
-            function,
-            self.path_of(number),
-            f"the function {shown_name(name)}",
-            {domain_of(o.domain): o.version for o in function.opset_import} or self.model.opsets,
-            nodes=_bound(function, node),
-            owner=Located(self, number),
-            bindings=bindings,
-            calling=(*self.calling, name),
-        )
-        return self._call[number]
+        if (number, "") not in self._scopes:
+            function = self.model.functions[key_called(self.nodes[number])]
+            if key_of(function) in self.calling:
+                raise ModelError(f"function {_name_of(function)} calls itself, which ONNX forbids")
+            self.model.calls += 1
+            if self.model.calls > MOST_CALLS:
+                raise ModelError(f"its functions call each other more than {MOST_CALLS} times")
+            self._scopes[number, ""] = Scope(self.model, function, Located(self, number))
+        return self._scopes[number, ""]
+
+
+def _name_of(function: FunctionProto) -> str:
+    return shown_name(f"{function.domain}::{function.name}" if function.domain else function.name)
 
 
 def _bound(function: FunctionProto, call: NodeProto) -> list[NodeProto]:
@@ -359,34 +336,20 @@ def _bound(function: FunctionProto, call: NodeProto) -> list[NodeProto]:
 
     An attribute without a value in the call and without a default is left out.
     """
-    values = {a.name: a for a in getattr(function, "attribute_proto", ())}
-    values.update((a.name, a) for a in call.attribute)
+    values = {a.name: a for a in (*getattr(function, "attribute_proto", ()), *call.attribute)}
 
-    def bind(node: NodeProto) -> None:
-        attributes = []
-        for attribute in node.attribute:
-            if attribute.ref_attr_name:
-                if attribute.ref_attr_name in values:
-                    copied = AttributeProto()
-                    copied.CopyFrom(values[attribute.ref_attr_name])
-                    copied.name = attribute.name
-                    attributes.append(copied)
-                continue
-            for graph in graphs_of(attribute):
-                for inner in graph.node:
-                    bind(inner)
-            attributes.append(attribute)
-        if len(attributes) < len(node.attribute) or any(a.ref_attr_name for a in node.attribute):
-            attributes = [AttributeProto.FromString(a.SerializeToString()) for a in attributes]
+    def value_of(attribute: AttributeProto) -> AttributeProto:
+        bound = AttributeProto()
+        bound.CopyFrom(values[attribute.ref_attr_name] if attribute.ref_attr_name else attribute)
+        bound.name = attribute.name
+        return bound
+
+    nodes = [NodeProto.FromString(node.SerializeToString()) for node in function.node]
+    for node in all_nodes(nodes):
+        if any(a.ref_attr_name for a in node.attribute):
+            attributes = [value_of(a) for a in node.attribute if not a.ref_attr_name or a.ref_attr_name in values]
             del node.attribute[:]
             node.attribute.extend(attributes)
-
-    nodes = []
-    for node in function.node:
-        copied = NodeProto()
-        copied.CopyFrom(node)
-        bind(copied)
-        nodes.append(copied)
     return nodes
 
 
