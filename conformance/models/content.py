@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
@@ -16,10 +17,6 @@ from ...cases.directories.external_data import OutsideData, Room, content_of, is
 from ...cases.specs.tensor import array_of
 from ...reference.errors import UserError
 from ..workers.worker import one_line
-
-_PACKED = {"INT4": 4, "FLOAT4E2M1": 4, "INT2": 2}
-"""Bits of an element of types that share a byte, by the end of the type's name."""
-
 
 _LARGEST = (1 << 31) - 1
 """Limit of the bytes of a model with its data: the maximum of protobuf."""
@@ -101,23 +98,11 @@ class ModelContent:
 
 
 def _bytes_of(tensor: TensorProto) -> int | None:
-    """Return the number of bytes of a tensor; None for types without a size in NumPy."""
-    from onnx import helper
-
+    """Return the number of bytes of a tensor; None for types without a size. Small elements share a byte."""
     name = TensorProto.DataType.Name(tensor.data_type) if tensor.data_type in TensorProto.DataType.values() else ""
-    packed = next((bits for end, bits in _PACKED.items() if name.endswith(end)), 0)
-    try:
-        bits = packed or 8 * np.dtype(helper.tensor_dtype_to_np_dtype(tensor.data_type)).itemsize
-    except (KeyError, TypeError, ValueError):
-        return None
-    if tensor.data_type == TensorProto.STRING:
-        return None
-    if tensor.data_type == TensorProto.BFLOAT16:
-        bits = 16  # older versions of onnx return it as float32
-    count = 1
-    for extent in tensor.dims:
-        count *= max(extent, 0)
-    return -(-count * bits // 8)
+    number = re.search(r"\d+", name)  # UINT4, FLOAT8E4M3FN, BFLOAT16
+    bits = int(number[0]) if number else {"FLOAT": 32, "DOUBLE": 64, "BOOL": 8}.get(name)
+    return None if bits is None else -(-math.prod(max(extent, 0) for extent in tensor.dims) * bits // 8)
 
 
 def read_content(model: Path | ModelProto | bytes, folder: Path | None = None) -> ModelContent:
@@ -187,7 +172,3 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise ModelError(f"cannot be read: {error.strerror or error}") from None
-    except ValueError as error:  # a name that no file can have
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(f"cannot be read: {error}") from None
