@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from msgspec import to_builtins
 
 from ..text import plural
 from .problem import Checked, Level, Problem
-from .rule import Rule
+from .rule import Rule, rules
 
 SCHEMA = 1
 """Version of the format of the plain values."""
@@ -121,31 +121,22 @@ def _one_line(text: str) -> str:
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 
-def sarif(everything: Sequence[Checked], version: str, rules: Mapping[str, Rule], base: Path) -> dict[str, Any]:
-    """Return a run of the tool as a SARIF log.
-
-    base
-        Base of the paths of files: the root of the sources on the code host.
-    """
+def sarif(everything: Sequence[Checked], version: str) -> dict[str, Any]:
+    """Return a run of the tool as a SARIF log. Paths of files are relative to the current folder."""
     used = list(dict.fromkeys(problem.rule for checked in everything for problem in checked.problems))
-    driver = {"name": "onnxspec", "version": version, "rules": [_rule(rules[id]) for id in used]}
+    unreadable = [
+        {
+            "level": "error",
+            "message": {"text": f"{checked.file or 'the model'} {checked.unreadable}"},
+            "locations": [_file(checked.file)],
+        }
+        for checked in everything
+        if checked.unreadable
+    ]
     run = {
-        "tool": {"driver": driver},
-        "invocations": [
-            {
-                "executionSuccessful": not any(checked.unreadable for checked in everything),
-                "toolExecutionNotifications": [
-                    {
-                        "level": "error",
-                        "message": {"text": f"{checked.file or 'the model'} {checked.unreadable}"},
-                        "locations": [_file(checked.file, base)],
-                    }
-                    for checked in everything
-                    if checked.unreadable
-                ],
-            }
-        ],
-        "results": [_result(p, used.index(p.rule), base) for checked in everything for p in checked.problems],
+        "tool": {"driver": {"name": "onnxspec", "version": version, "rules": [_rule(rules()[id]) for id in used]}},
+        "invocations": [{"executionSuccessful": not unreadable, "toolExecutionNotifications": unreadable}],
+        "results": [_result(p, used.index(p.rule)) for checked in everything for p in checked.problems],
     }
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
@@ -159,13 +150,13 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(problem: Problem, index: int, base: Path) -> dict[str, Any]:
+def _result(problem: Problem, index: int) -> dict[str, Any]:
     location = {
-        **_file(problem.file, base),
+        **_file(problem.file),
         "logicalLocations": [{"fullyQualifiedName": problem.node, "kind": "element"}],
     }
     # A problem keeps its identity as long as the same node of the same file breaks the same rule in the same way.
-    identity = "\0".join((problem.rule, _uri(problem.file, base), problem.node, problem.message))
+    identity = "\0".join((problem.rule, _uri(problem.file), problem.node, problem.message))
     result: dict[str, Any] = {
         "ruleId": problem.rule,
         "ruleIndex": index,
@@ -179,16 +170,16 @@ def _result(problem: Problem, index: int, base: Path) -> dict[str, Any]:
     return result
 
 
-def _file(name: str, base: Path) -> dict[str, Any]:
+def _file(name: str) -> dict[str, Any]:
     # A model has no lines, but code hosts refuse a location without one.
-    return {"physicalLocation": {"artifactLocation": {"uri": _uri(name, base)}, "region": {"startLine": 1}}}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(name)}, "region": {"startLine": 1}}}
 
 
-def _uri(name: str, base: Path) -> str:
+def _uri(name: str) -> str:
     if not name:
         return "model.onnx"
     path = Path(name).absolute()
     try:
-        return quote(path.relative_to(base.absolute()).as_posix())
+        return quote(path.relative_to(Path.cwd()).as_posix())
     except ValueError:
         return path.as_uri()

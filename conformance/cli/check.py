@@ -72,7 +72,7 @@ def check(
     if form == "json":
         put(json.dumps(plain(everything, version, idle), indent=2, ensure_ascii=False) + "\n")
     elif form == "sarif":
-        put(json.dumps(sarif(everything, version, rules(), Path()), indent=2, ensure_ascii=False) + "\n")
+        put(json.dumps(sarif(everything, version), indent=2, ensure_ascii=False) + "\n")
     elif form == "text" and len(everything) > 1:
         say(summary(everything))
     for line in idle:
