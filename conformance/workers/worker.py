@@ -564,31 +564,6 @@ def _offer_to_the_killer() -> None:
         file.write("1000")
 
 
-class Alarm:
-    """Timer that ends this process when a job takes far longer than the parent would wait.
-
-    The parent's own limit comes first. This one also works when the parent has died or is behind ssh, and when the
-    runtime holds the interpreter lock for ever.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        import signal
-
-        self._seconds = 2 * seconds + 5
-        self._set: Any = getattr(signal, "setitimer", None)
-        if self._set is not None:
-            self._timer = signal.ITIMER_REAL
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-
-    def start(self) -> None:
-        if self._set is not None:
-            self._set(self._timer, self._seconds)
-
-    def stop(self) -> None:
-        if self._set is not None:
-            self._set(self._timer, 0)
-
-
 def _limit_memory(limit: int) -> None:
     """Let the jobs take `limit` bytes of address space beyond the loaded runtime."""
     try:
@@ -1009,7 +984,6 @@ def _converse(channel: Channel, capture: Capture) -> None:
     except BaseException as error:
         channel.send({"type": "unavailable", "message": describe_error(error), "captured": capture.take()})
         return
-    alarm = Alarm(start["time_limit"])
     ready = {"type": "ready", "description": description, "environment": environment, "captured": capture.take()}
     channel.send(dict(ready, sessions=_declared_sessions(start["adapter"])))
     this_process = os.getpid()
@@ -1023,10 +997,8 @@ def _converse(channel: Channel, capture: Capture) -> None:
         for job in header["jobs"]:
             model = arrays[job["model"]][1].tobytes()
             feeds = [{name: arrays[index] for name, index in feed.items()} for feed in job["feeds"]]
-            alarm.start()
             most = start.get("output_limit", _BODY_LIMIT)
             report, payload = run_job(adapter, model, feeds, start["repeats"], most, _course(job, arrays))
-            alarm.stop()
             if os.getpid() != this_process:
                 os._exit(0)  # the runtime has forked, and both processes returned: the child must not report
             report["type"] = "report"

@@ -20,7 +20,6 @@ from typing import Any
 from ..targets.adapters import adapter_source
 from ..targets.target import Target
 from . import worker
-from .descendants import end_marked
 from .job import TargetUnavailable
 from .launch import ForkServer, Launch, launch_of, may_fork, variables_of
 from .messages import (
@@ -107,9 +106,8 @@ class WorkerProcess:
         self._outgoing: queue.SimpleQueue[list[bytes] | None] = queue.SimpleQueue()
         self._incoming: queue.Queue[bytes] = queue.Queue(_CHUNKS_WAITING)
         status = os.fstat(self._capture.fileno())
-        self._mark = f"{worker.CAPTURE_VARIABLE}={status.st_dev}:{status.st_ino}"
-        name, _, mark = self._mark.partition("=")
-        environment = {**variables_of(target), name: mark}
+        mark = f"{status.st_dev}:{status.st_ino}"
+        environment = {**variables_of(target), worker.CAPTURE_VARIABLE: mark}
         # The start message repeats the environment: ssh and docker do not pass it on.
         worker_variables: dict[str, str | None] = dict(target.environment)
         if may_fork(target):  # NumPy is loaded as in the forking process, before the caller's environment is restored
@@ -310,15 +308,11 @@ class WorkerProcess:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             for number in (signal.SIGTERM, signal.SIGCONT):
                 os.kill(self._process.pid, number)
-        try:
-            code = self._process.wait(_END_LIMIT)
-        except subprocess.TimeoutExpired:
-            code = -signal.SIGKILL
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_LIMIT)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        if code == -signal.SIGKILL:
-            end_marked(self._mark)
 
 
 def _how_it_died(message: Died) -> WorkerLost:
@@ -328,8 +322,6 @@ def _how_it_died(message: Died) -> WorkerLost:
         ended = f"the process ended by itself with exit code {message.code}"
         return WorkerLost("crashed", ended, captured=captured)
     name = worker.one_line(message.signal, 40)
-    if name == "SIGALRM":
-        return WorkerLost("timed-out", "the worker's own alarm ended it", name, captured)
     hint = " (from outside, perhaps for want of memory)" if name == "SIGKILL" else ""
     return WorkerLost("crashed", f"the process died of {name}{hint}", name, captured)
 
