@@ -1,6 +1,6 @@
 """Findings of runs, with the texts of their ``run.json`` and with their results.
 
-Refusals with the same message are one line, with messages cut to the part that differs.
+Refusals with the same message are one line.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def _clause(name: str, known: Mapping[str, ClauseRecord]) -> Clause:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Findings that a target refuses with the same message; ``message`` is the part that differs from others."""
+    """Findings that a target refuses with the same message."""
 
     findings: tuple[Finding, ...]
     message: str

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ..conformance.judging.judgement import DECLINED
 from ..conformance.judging.vocabulary import rank
-from ..conformance.results.support import verdict_of
 from ..reference import UnknownOperator, document_of
 from .presentation import presentation_of
 from .subject import Subject
@@ -38,8 +36,7 @@ class Table(Struct, frozen=True):
 
     ``rows`` are pairs (feature group, lines). Targets are lines because there may be many of them; versions are
     columns. ``page`` is the address of the specification. Versions and feature groups where every target refuses every
-    case have no column or row. They are ``refused`` if a finding of every target names them as the condition, else
-    ``absent``: other features of their cases may be the cause.
+    case have no column or row, and are ``refused``.
     """
 
     operator: str
@@ -47,7 +44,6 @@ class Table(Struct, frozen=True):
     rows: tuple[tuple[str, tuple[Line, ...]], ...]
     page: str = ""
     refused: tuple[str, ...] = ()
-    absent: tuple[str, ...] = ()
 
 
 def matrix(subjects: Sequence[Subject]) -> list[Table]:
@@ -74,26 +70,8 @@ def _table(operator: str, subjects: Sequence[Subject]) -> Table:
             cells = (_cell(v, group, subject, tallies.get((group, v, subject.number))) for v in versions)
             lines.append((subject, tuple(cells)))
         rows.append((group, tuple(lines)))
-    missing = (*sorted(tried - {*versions}, key=_number), *sorted(groups - accepted, key=str.casefold))
-    named = [_named_causes(s, operator) for s in subjects if operator in s.by_operator]
-    refused = tuple(name for name in missing if all(name in causes for causes in named))
-    absent = tuple(name for name in missing if name not in refused)
-    return Table(operator, versions, tuple(rows), _page_of(operator), refused, absent)
-
-
-def _named_causes(subject: Subject, operator: str) -> set[str]:
-    """Return the versions and features of an operator that are the whole condition of a refusal's finding."""
-    op = operator.rpartition("::")[2]
-    refusals = [f for f in subject.info["findings"] if verdict_of(f) in DECLINED and op in f["operators"]]
-    conditions = {finding["conditions"] for finding in refusals}
-    names = {*subject.by_version, *(group for group, _ in subject.by_feature)}
-    return {name for name in names if {_words_of(name, operator), f"{op} altogether"} & conditions}
-
-
-def _words_of(name: str, operator: str) -> str:
-    """Return a version or a feature as findings name it."""
-    version = name.removeprefix(f"{operator}-")
-    return f"version {version}" if version != name else name
+    refused = (*sorted(tried - {*versions}, key=_number), *sorted(groups - accepted, key=str.casefold))
+    return Table(operator, versions, tuple(rows), _page_of(operator), refused)
 
 
 def _number(version: str) -> int:

@@ -18,8 +18,7 @@ class Tally(Struct):
     """The number of results of each verdict.
 
     ``new`` and ``known`` split the failing results by whether the expected-failure file names them. ``unconventional``
-    counts passes that only break a convention, ``special`` passes that lose NaN or a finite number,
-    ``nondeterministic`` passes whose runs differ.
+    counts passes that only break a convention, ``special`` passes that lose NaN or a finite number.
     """
 
     verdicts: Counter[str] = field(default_factory=Counter)
@@ -27,7 +26,6 @@ class Tally(Struct):
     known_verdicts: Counter[str] = field(default_factory=Counter)
     unconventional: int = 0
     special: int = 0
-    nondeterministic: int = 0
 
     def add(self, result: Result) -> None:
         verdict = result.verdict
@@ -37,7 +35,6 @@ class Tally(Struct):
         elif verdict is Verdict.PASS and result.flags:
             self.unconventional += "unconventional" in result.flags
             self.special += not _SPECIAL.isdisjoint(result.flags)
-            self.nondeterministic += "nondeterministic" in result.flags
 
     @property
     def new(self) -> int:

@@ -1,6 +1,6 @@
 """Support of a target, from its results: operators, types and versions, and other features that refusals name.
 
-Refusals with the same message are one line, with messages cut to the part that differs.
+Refusals with the same message are one line.
 """
 
 from __future__ import annotations
@@ -131,35 +131,10 @@ def _other_lacks(
 _VARIABLE = re.compile(r"'[^']*'|\"[^\"]*\"|\b\d+\b|\b(?:LSTM|GRU|RNN|lstm|gru|rnn|b?float\d*|double)\b|Lstm|Gru|Rnn")
 """Parts of a message that name one operator, type, value or line: without them, refusals with one cause are equal."""
 
-_SHORTEST = 4
-"""Number of words that two messages must share at their start before they are cut."""
-
-_LINE = 160
-"""Characters of a message that fit on a line: a message up to this length says most when it is whole."""
-
 
 def by_message(messages: Sequence[str], keys: Sequence[Hashable]) -> list[tuple[list[int], str]]:
-    """Return the indices of refusals with equal messages and keys, in their order, with the part that differs."""
+    """Return the indices of refusals with equal messages and keys, in their order, with the first message."""
     groups: dict[tuple[Hashable, str], list[int]] = {}
     for index, (message, key) in enumerate(zip(messages, keys, strict=True)):
         groups.setdefault((key, _VARIABLE.sub("", message)), []).append(index)
-    firsts = shortened_messages([messages[indices[0]] for indices in groups.values()])
-    return list(zip(groups.values(), firsts, strict=True))
-
-
-def shortened_messages(messages: Sequence[str]) -> list[str]:
-    """Return messages; long ones without the words that another message begins with, too."""
-    split_messages = [message.split() for message in messages]
-    return [
-        message if len(message) <= _LINE else _without_shared(own, split_messages[:k] + split_messages[k + 1 :])
-        for k, (message, own) in enumerate(zip(messages, split_messages, strict=True))
-    ]
-
-
-def _without_shared(own: list[str], others: Sequence[list[str]]) -> str:
-    shared = 0
-    for other_words in others:
-        if other_words != own:
-            equal = next((k for k, pair in enumerate(zip(own, other_words, strict=False)) if pair[0] != pair[1]), 0)
-            shared = max(shared, equal)
-    return " ".join(["\N{HORIZONTAL ELLIPSIS}", *own[shared:]] if shared >= _SHORTEST else own)
+    return [(indices, messages[indices[0]]) for indices in groups.values()]

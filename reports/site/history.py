@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence, Set
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from ...conformance.results.result import Result
 from .. import presentation
 from ..findings import ASIDE, REFUSED, Finding, Member, findings_of
 from ..run import Run
-from ..subject import Subject, operator_of, subjects_of
+from ..subject import Subject, subjects_of
 from ..tally import Tally
 from ..text import slug
 
@@ -56,11 +56,6 @@ class Release:
     @cached_property
     def findings(self) -> list[Finding]:
         return findings_of([self.subject])
-
-    def operator_of(self, case: str) -> str:
-        """Return the operator of a case without its version; empty where the case was not run."""
-        result = self.subject.by_case.get(case)
-        return "" if result is None else operator_of(result)
 
     def state(self, cases: Iterable[str], fault: str) -> str:
         """Return the outcome of the cases of a finding: fails if one of them fails, else right if one passes.
@@ -106,8 +101,7 @@ class Runtime:
 def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
     """Return the runtimes by name, and one line for each run or target that was left out.
 
-    If several runs have one release, the run with all operators counts; then the run with more releases of the runtime,
-    since its releases had the same cases; then the larger run.
+    If several runs have one release, the largest counts.
     """
     # An unfinished run lacks findings, which must not count as success.
     remarks = [f"{run.name}: left out, the run did not finish" for run in runs if not run.info["complete"]]
@@ -119,22 +113,11 @@ def runtimes_of(runs: Sequence[Run]) -> tuple[list[Runtime], list[str]]:
             remarks.append(f"{subject.run.name}: nothing was run on {subject.name}, so it is not shown")
     runtimes = []
     for name, versions in sorted(by_name.items(), key=lambda pair: pair[0].casefold()):
-        releases_in = Counter(id(subject.run) for subjects in versions.values() for subject in subjects)
         releases = []
         for version in sorted(versions, key=_order):
-            operators = {operator for subject in versions[version] for operator in subject.by_operator}
-            *rest, (complete, _, _, subject) = sorted(
-                (
-                    ({*subject.by_operator} == operators, releases_in[id(subject.run)], subject.tally.total, subject)
-                    for subject in versions[version]
-                ),
-                key=lambda rank: rank[:3],
-            )
+            *rest, subject = sorted(versions[version], key=lambda subject: subject.tally.total)
             releases.append(Release(version, subject))
-            for other_complete, siblings, _, left_out in rest:
-                fewer = other_complete == complete and siblings < releases_in[id(subject.run)]
-                more = "other releases beside" if fewer else "more on"
-                remarks.append(f"{left_out.run.name}: left out, {subject.run.name} has {more} {name} {version}")
+            remarks += [f"{s.run.name}: left out, {subject.run.name} has more on {name} {version}" for s in rest]
         runtimes.append(Runtime(name, tuple(releases)))
     return runtimes, remarks
 
@@ -228,46 +211,15 @@ class FindingHistory:
         """The number of cases that show it, by version."""
         return {version: len(self._cases_in(version)) for version in self.shown}
 
+    @property
+    def changed(self) -> bool:
+        """Whether one release shows it and another one is correct."""
+        return {FAILS, RIGHT} <= set(self.states.values())
+
     @cached_property
     def sentence(self) -> str:
         """A sentence on the first and last release that show it."""
-        return self._span(self.states)
-
-    @cached_property
-    def by_operator(self) -> dict[str, dict[str, str]]:
-        """Outcomes by operator and version; empty if there is a single operator."""
-        cases: defaultdict[str, set[str]] = defaultdict(set)
-        for case in self._cases:
-            for operator in {release.operator_of(case) for release in self.runtime.releases} - {""}:
-                cases[operator].add(case)
-        if len(cases) < 2:
-            return {}
-        return {operator: self._states_of(cases[operator]) for operator in sorted(cases)}
-
-    def _states_of(self, cases: Set[str]) -> dict[str, str]:
-        return {
-            release.version: FAILS
-            if cases & self._cases_in(release.version)
-            else release.state(cases, self.finding.fault)
-            for release in self.runtime.releases
-        }
-
-    @cached_property
-    def exceptions(self) -> dict[str, str]:
-        """Sentences like `sentence` for operators that differ from it."""
-        spans = {
-            operator: self._span(states)
-            for operator, states in self.by_operator.items()
-            if FAILS in states.values() and UNKNOWN not in states.values()
-        }
-        return {operator: span for operator, span in spans.items() if span != self.sentence}
-
-    @property
-    def changed(self) -> bool:
-        """Whether one release shows it and another one is correct, for at least one operator."""
-        return any({FAILS, RIGHT} <= set(states.values()) for states in (self.states, *self.by_operator.values()))
-
-    def _span(self, states: dict[str, str]) -> str:
+        states = self.states
         versions = list(states)
         if len(versions) == 1:
             return f"in {versions[0]}, the only release tested"
@@ -294,8 +246,9 @@ class FindingHistory:
     @property
     def _by_chance(self) -> bool:
         """Whether uninitialized memory causes it: a release may then lack it by chance."""
-        findings = [finding for findings in self.shown.values() for finding in findings]
-        return any("uninitialized" in f.fault or f.verdict == "unstable" for f in findings)
+        return any(
+            "uninitialized" in f.fault or f.verdict == "unstable" for found in self.shown.values() for f in found
+        )
 
     def _state(self, release: Release) -> str:
         if release.version in self.shown:

@@ -117,7 +117,7 @@ def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(sample: Pa
     for words in (
         "9 known of 9",
         "3 wrong of 9",
-        "Refused: layout 1.",
+        "In no case that was accepted: layout 1.",
         "9 pass 9 unconventional",
         "6 pass 3 inconclusive",
     ):

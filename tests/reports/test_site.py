@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from onnxspec.conformance.cli.application import app
 from onnxspec.reports.run import read_runs
-from onnxspec.reports.site.history import FindingHistory, Release, histories_of, runtimes_of
+from onnxspec.reports.site.history import FindingHistory, histories_of, runtimes_of
 from onnxspec.reports.site.writing import write_site
 
-from .conftest import result, sample_info, sample_results, write_run
+from .conftest import sample_info, sample_results, write_run
 
 RELEASES = ("1.9", "1.10", "1.11")
 COUPLED = "input_forget keeps the input gate where the document keeps the forget gate"
@@ -50,12 +50,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def releases_in(runs: Sequence[Path]) -> Sequence[Release]:
-    """Return the releases of the only runtime of some runs."""
-    ((runtime,), _) = runtimes_of(read_runs(runs)[0])
-    return runtime.releases
 
 
 def findings_in(runs: Sequence[Path]) -> dict[str, FindingHistory]:
@@ -130,41 +124,6 @@ def test_of_two_runs_of_one_release_the_larger_counts_and_it_is_said(tmp_path: P
     assert remarks[0].startswith("small: left out, large has more on onnxruntime")
 
 
-def test_a_run_of_several_releases_counts_before_a_larger_one_of_one(tmp_path: Path) -> None:
-    """The other releases have no results for the cases that only the larger run has."""
-    small = [{"version": version, "rows": sample_results()[:20]} for version in ("1.0", "1.1")]
-    rows = [row | {"target": f"t{entry['version']}"} for entry in small for row in entry["rows"]]
-    info = sample_info(rows)
-    (target,) = info["targets"]
-    info["targets"] = [
-        target | {"name": f"t{entry['version']}", "description": {"runtime": "r", "version": entry["version"]}}
-        for entry in small
-    ]
-    every = sample_results()
-    single = sample_info(every)
-    single["targets"][0]["description"] = {"runtime": "r", "version": "1.1"}
-    both, large = write_run(tmp_path / "both", rows, info), write_run(tmp_path / "large", every, single)
-    _, remarks = write_site(read_runs([large, both])[0], tmp_path / "site", "")
-    assert remarks == ["large: left out, both has other releases beside r 1.1"]
-    assert [entry.subject.tally.total for entry in releases_in([large, both])] == [20, 20]
-
-
-def test_a_run_of_all_operators_counts_before_one_of_several_releases(tmp_path: Path) -> None:
-    """The run of several releases would hide the results of the other operators."""
-    info = {"runtime": "r", "version": "1.1"}
-    rows = [row | {"target": name} for name in ("t1.0", "t1.1") for row in sample_results()]
-    both = sample_info(rows)
-    (target,) = both["targets"]
-    both["targets"] = [target | {"name": f"t{v}", "description": info | {"version": v}} for v in ("1.0", "1.1")]
-    every = [*sample_results()[:20], result("gru-14", op="GRU")]
-    single = sample_info(every)
-    single["targets"][0]["description"] = info
-    runs = [write_run(tmp_path / "both", rows, both), write_run(tmp_path / "whole", every, single)]
-    _, remarks = write_site(read_runs(runs)[0], tmp_path / "site", "")
-    assert remarks == ["both: left out, whole has more on r 1.1"]
-    assert "GRU-14" in releases_in(runs)[1].subject.by_version
-
-
 def test_a_run_that_did_not_finish_praises_nobody(tmp_path: Path) -> None:
     rows = sample_results()
     runs, _ = read_runs([write_run(tmp_path / "half", rows, sample_info(rows) | {"complete": False})])
@@ -233,29 +192,3 @@ def test_findings_of_one_reason_on_a_list_are_one(tmp_path: Path) -> None:
         (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
     (clip,) = [history for title, history in findings_in(runs).items() if title.lower().startswith("clip")]
     assert clip.states == {"1.9": "fails", "1.11": "fails"}
-
-
-def test_an_operator_that_was_mended_before_others_is_told_apart(tmp_path: Path) -> None:
-    """1.10 couples the gates wrongly in LSTM and in GRU, 1.11 in GRU alone."""
-    runs = []
-    for version, wrong in (("1.10", ("LSTM", "GRU")), ("1.11", ("GRU",))):
-        rows, cases = [], []
-        for operator in ("LSTM", "GRU"):
-            case = f"{operator.lower()}-14"
-            verdict = "wrong" if operator in wrong else "pass"
-            cases += [case] if operator in wrong else []
-            rows.append(result(case, op=operator, verdict=verdict, diagnosis=["coupled.input"] * (verdict == "wrong")))
-        info = sample_info(rows)
-        one = next(one for one in sample_info(sample_results())["targets"][0]["findings"] if one["title"] == COUPLED)
-        one |= {"cases": cases, "smallest": cases[0], "operators": list(wrong), "fault": "coupled.input"}
-        info["targets"][0] |= {"findings": [one], "description": {"runtime": "r", "version": version}}
-        runs.append(write_run(tmp_path / version, rows, info))
-    page, _ = write_site(read_runs(runs)[0], tmp_path / "site", "")
-    (coupled,) = findings_in(runs).values()
-    assert coupled.by_operator == {
-        "GRU": {"1.10": "fails", "1.11": "fails"},
-        "LSTM": {"1.10": "fails", "1.11": "right"},
-    }
-    assert coupled.sentence == "in 1.10, the oldest release tested; still in 1.11"
-    changed = page.read_text(encoding="utf-8").partition('id="changed"')[2]
-    assert "LSTM: in 1.10, the oldest release tested; last in 1.10 (1.11 is correct)" in changed
