@@ -9,7 +9,7 @@ RNN, which print the order of gates and the defaults of attributes; PyTorch's do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations, product
 from typing import Any
@@ -34,12 +34,13 @@ _FUNCTIONS = {
     "RNN": ("Tanh",),
 }
 
-_OTHER_FUNCTIONS: dict[str, tuple[tuple[str, float | None, float | None], ...]] = {
-    "Sigmoid": (("HardSigmoid", 0.2, 0.5), ("HardSigmoid", 1 / 6, 0.5), ("Tanh", None, None), ("Relu", None, None)),
-    "HardSigmoid": (("Sigmoid", None, None), ("HardSigmoid", 0.2, 0.5), ("HardSigmoid", 1 / 6, 0.5)),
-    "Tanh": (("Relu", None, None), ("Sigmoid", None, None), ("Softsign", None, None)),
-    "Relu": (("Tanh", None, None), ("Sigmoid", None, None)),
+_OTHER_FUNCTIONS: dict[str, tuple[tuple[str, float | None], ...]] = {
+    "Sigmoid": (("HardSigmoid", 0.2), ("HardSigmoid", 1 / 6), ("Tanh", None), ("Relu", None)),
+    "HardSigmoid": (("Sigmoid", None), ("HardSigmoid", 0.2), ("HardSigmoid", 1 / 6)),
+    "Tanh": (("Relu", None), ("Sigmoid", None), ("Softsign", None)),
+    "Relu": (("Tanh", None), ("Sigmoid", None)),
 }
+"""Functions that a framework may have in place of one, with the alpha of HardSigmoid; its beta is 0.5."""
 
 
 @dataclass(frozen=True)
@@ -80,39 +81,40 @@ def changes_of(node: RecurrentNode, inputs: Arrays, given: Arrays) -> Iterator[C
 
 def with_inputs(words: str, remedy: str, **changed: Array | None) -> Change:
     """Return a change to these inputs; None removes an input."""
-    return _inputs(words, remedy, lambda inputs: changed)
+    return _change(words, remedy, lambda inputs: changed)
 
 
-def _inputs(words: str, remedy: str, change: Callable[[Arrays], Mapping[str, Array | None]]) -> Change:
-    """Return a change of some inputs; None removes an input."""
+def _change(
+    words: str,
+    remedy: str,
+    inputs_of: Callable[[Arrays], Mapping[str, Array | None]] = lambda inputs: {},
+    **attributes: Any,
+) -> Change:
+    """Return a change of some inputs and attributes; None removes one."""
 
     def outputs(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
-        changed = {**inputs, **change(inputs)}
-        return evaluated(node.node, {name: array for name, array in changed.items() if array is not None})
+        changed = {name: array for name, array in {**inputs, **inputs_of(inputs)}.items() if array is not None}
+        left = {name: value for name, value in {**node.node.attributes, **attributes}.items() if value is not None}
+        return evaluated(replace(node.node, attributes=left), changed)
 
     return Change(words, remedy, outputs)
 
 
-def _attributes_changed(words: str, remedy: str, **changed: Any) -> Change:
-    """Return a change of some attributes; None removes an attribute."""
-    return Change(words, remedy, lambda node, inputs: evaluated(node.with_attributes(**changed).node, inputs))
-
-
 def _attributes(node: RecurrentNode) -> Iterator[Change]:
-    attributes, changed = node.node.attributes, _attributes_changed
+    attributes = node.node.attributes
     if node.node.op_type == "GRU" and "linear_before_reset" in node.node.operator.attributes:
         value = 1 - int(bool(attributes.get("linear_before_reset", 0)))
         remedy = f"set linear_before_reset to {value}; Keras calls it reset_after, and PyTorch always computes 1"
-        yield changed(f"linear_before_reset = {value}", remedy, linear_before_reset=value)
+        yield _change(f"linear_before_reset = {value}", remedy, linear_before_reset=value)
     if node.node.op_type == "LSTM":
         value = 1 - int(bool(attributes.get("input_forget", 0)))
-        yield changed(f"input_forget = {value}", f"set input_forget to {value}", input_forget=value)
+        yield _change(f"input_forget = {value}", f"set input_forget to {value}", input_forget=value)
     if attributes.get("clip"):
-        yield changed("no clip", "remove the attribute clip", clip=None)
+        yield _change("no clip", "remove the attribute clip", clip=None)
     direction = attributes.get("direction", "forward")
     if direction in ("forward", "reverse"):
         other = "reverse" if direction == "forward" else "forward"
-        yield changed(f"direction = {other}", f"set direction to {other}", direction=other)
+        yield _change(f"direction = {other}", f"set direction to {other}", direction=other)
 
 
 def _activations(node: RecurrentNode) -> Iterator[Change]:
@@ -124,30 +126,27 @@ def _activations(node: RecurrentNode) -> Iterator[Change]:
     remove: dict[str, Any] = {"activation_alpha": None, "activation_beta": None}
     if "activations" in attributes:
         remedy = "remove activations, activation_alpha and activation_beta"
-        yield _attributes_changed("the default activation functions", remedy, activations=None, **remove)
+        yield _change("the default activation functions", remedy, activations=None, **remove)
     if attributes.get("activation_alpha") or attributes.get("activation_beta"):
         words = "the default coefficients of its activation functions"
-        yield _attributes_changed(words, "remove activation_alpha and activation_beta", **remove)
-    for position in range(len(defaults)):
-        current = written[position]
+        yield _change(words, "remove activation_alpha and activation_beta", **remove)
+    for position, current in enumerate(written[: len(defaults)]):
         where = (" of the gates", " of the candidate", " of the cell's output")[position] if len(defaults) > 1 else ""
-        for name, alpha, beta in _OTHER_FUNCTIONS.get(current, ()):
+        for name, alpha in _OTHER_FUNCTIONS.get(current, ()):
             changed = list(written)
             changed[position :: len(defaults)] = [name] * directions
             if alpha is None:
-                if name != current and tuple(changed) != defaults * directions:  # else a change above covers this
-                    words = f"{name} in place of {current}{where}"
-                    activations = {"activations": tuple(changed), **remove}
-                    yield _attributes_changed(words, f"write activations = {changed}", **activations)
-                continue
-            hard = changed.count("HardSigmoid")
-            if {*changed} <= {"HardSigmoid", "Sigmoid", "Tanh", "Relu", "Softsign"}:
-                yield _attributes_changed(
-                    f"{name} (alpha {_fraction(alpha)}, beta {beta}) in place of {current}{where}",
-                    f"write activations = {changed}, activation_alpha {_fraction(alpha)}, activation_beta {beta}",
+                if tuple(changed) != defaults * directions:  # else a change above covers this
+                    words, remedy = f"{name} in place of {current}{where}", f"write activations = {changed}"
+                    yield _change(words, remedy, activations=tuple(changed), **remove)
+            elif {*changed} <= {"HardSigmoid", "Sigmoid", "Tanh", "Relu", "Softsign"}:
+                hard = changed.count("HardSigmoid")
+                yield _change(
+                    f"{name} (alpha {_fraction(alpha)}, beta 0.5) in place of {current}{where}",
+                    f"write activations = {changed}, activation_alpha {_fraction(alpha)}, activation_beta 0.5",
                     activations=tuple(changed),
                     activation_alpha=(alpha,) * hard,
-                    activation_beta=(beta,) * hard,
+                    activation_beta=(0.5,) * hard,
                 )
 
 
@@ -168,13 +167,13 @@ def _gate_orders(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
         source = _FRAMEWORKS.get((op, order))
         in_order = f"in the order {', '.join(order)}"
         for names in groups:
-            yield _inputs(
+            yield _change(
                 f"the blocks of {listed(names)} {in_order}" + (f" ({source})" if source else ""),
                 f"reorder the blocks of {listed(names)} to {', '.join(letters)}, as the document of {op} has them",
                 partial(_reordered, names=names, order=order, letters=letters),
             )
         for d, direction in enumerate(("forward", "backward") if len(inputs["W"]) == 2 else ()):
-            yield _inputs(
+            yield _change(
                 f"the {direction} direction's blocks {in_order}",
                 f"reorder the {direction} direction's blocks of {listed(present)} to {', '.join(letters)}",
                 partial(_reordered, names=present, order=order, letters=letters, directions=[d]),
@@ -224,7 +223,7 @@ def _weights(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
     for name in ("W", "R"):
         _, rows, columns = inputs[name].shape
         if rows != columns or count == 1:
-            yield _inputs(
+            yield _change(
                 f"{name} transposed from its values in order (a reshape took the place of a transpose)",
                 f"transpose the framework's kernel to {name} instead of reshaping it",
                 partial(_from_reshape, name=name),
@@ -232,7 +231,7 @@ def _weights(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
         if rows == count * columns:
             words = f"each gate's block of {name} transposed"
             remedy = f"transpose each gate's block of {name}"
-            yield _inputs(words, remedy, partial(_transposed_blocks, name=name, count=count))
+            yield _change(words, remedy, partial(_transposed_blocks, name=name, count=count))
     if "P" in inputs:
         yield with_inputs("no peepholes", "remove P", P=None)
         for order in map("".join, permutations("iof")):
@@ -258,7 +257,7 @@ def _states_and_lengths(inputs: Arrays) -> Iterator[Change]:
         remedy = f"remove {listed(names)}, or feed what the framework started from"
         yield with_inputs(f"{listed(names)} of zero", remedy, **dict.fromkeys(names))
     if len(states) == 2:
-        yield _inputs(
+        yield _change(
             "initial_h and initial_c exchanged",
             "exchange initial_h and initial_c",
             lambda values: {"initial_h": values["initial_c"], "initial_c": values["initial_h"]},
@@ -299,14 +298,14 @@ def _directions(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
     if node.node.attributes.get("direction") != "bidirectional":
         return
     weights = [name for name in ("W", "R", "B", "P") if name in inputs]
-    yield _inputs(
+    yield _change(
         "the weights of the two directions exchanged",
         f"exchange the two directions of {listed(weights)}",
         lambda values: {name: values[name][::-1].copy() for name in weights},
     )
     states = [name for name in ("initial_h", "initial_c") if name in inputs]
     if states:
-        yield _inputs(
+        yield _change(
             "the initial states of the two directions exchanged",
             f"exchange the two directions of {listed(states)}",
             lambda values: {name: np.flip(values[name], _layout(node)).copy() for name in states},

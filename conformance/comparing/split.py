@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,11 +41,6 @@ class RecurrentNode:
     node: Node
     inputs: Mapping[str, str]
     outputs: Mapping[str, str]
-
-    def with_attributes(self, **changed: Any) -> RecurrentNode:
-        """Return the node with other attributes; None removes one."""
-        attributes = {k: v for k, v in {**self.node.attributes, **changed}.items() if v is not None}
-        return replace(self, node=replace(self.node, attributes=attributes))
 
 
 @dataclass(frozen=True)
