@@ -110,26 +110,19 @@ def reshaped(array: np.ndarray) -> np.ndarray:
 ORDERS = {1: blocks, 2: blocks, 3: bias_blocks}
 """Function that reorders the blocks of a node's input, by position of the input."""
 
-HALVES = {"LSTM": (4, 5, 6, 7, 0, 1, 2, 3), "GRU": (3, 4, 5, 0, 1, 2)}
+PYTORCH_ORDER = both(*(change_input(place, order(0, 2, 3, 1)) for place, order in ORDERS.items()))
+OF_PYTORCH = "in the order i, f, c, o (PyTorch's and Keras' order)"
 
 MISTAKES: dict[str, tuple[str, Spoil, str]] = {
     "linear-before-reset": ("gru", set_attribute("linear_before_reset", 0), "linear_before_reset = 1"),
-    "pytorch-gates-lstm": (
-        "lstm",
-        both(*(change_input(place, order(0, 2, 3, 1)) for place, order in ORDERS.items())),
-        "the blocks of W, R and B in the order i, f, c, o (PyTorch's and Keras' order)",
-    ),
+    "pytorch-gates-lstm": ("lstm", PYTORCH_ORDER, f"the blocks of W, R and B {OF_PYTORCH}"),
     "pytorch-gates-gru": (
         "gru",
         both(*(change_input(place, order(1, 0, 2)) for place, order in ORDERS.items())),
         "the blocks of W, R and B in the order r, z, h (PyTorch's order)",
     ),
-    "only-r-reordered": (
-        "lstm",
-        change_input(2, blocks(0, 2, 3, 1)),
-        "the blocks of R in the order i, f, c, o (PyTorch's and Keras' order)",
-    ),
-    "bias-halves": ("gru", change_input(3, blocks(*HALVES["GRU"])), "the bias halves Wb and Rb exchanged"),
+    "only-r-reordered": ("lstm", change_input(2, blocks(0, 2, 3, 1)), f"the blocks of R {OF_PYTORCH}"),
+    "bias-halves": ("gru", change_input(3, blocks(3, 4, 5, 0, 1, 2)), "the bias halves Wb and Rb exchanged"),
     "forget-bias": (
         "lstm",
         change_input(3, lambda B: B + np.repeat([0, 0, 1, 0, 0, 0, 0, 0], 5).astype("f4")),
@@ -158,24 +151,14 @@ MISTAKES: dict[str, tuple[str, Spoil, str]] = {
         "each gate's block of R transposed",
     ),
     "states-exchanged": ("lstm-states", exchange_states, "initial_h and initial_c exchanged"),
-    "states-exchanged-dynamo": ("lstm-states-dynamo", exchange_states, "initial_h and initial_c exchanged"),
     "cell-state-lost": ("lstm-states", disconnect(6), "initial_c from the model's input c0"),
     "states-lost": (
         "lstm-states", disconnect(5, 6), "initial_h from the model's input h0 and initial_c from the model's input c0",
     ),
-    "gates-beside-states": (
-        "lstm-states",
-        both(*(change_input(place, order(0, 2, 3, 1)) for place, order in ORDERS.items())),
-        "the blocks of W, R and B in the order i, f, c, o (PyTorch's and Keras' order)",
-    ),
+    "gates-beside-states": ("lstm-states", PYTORCH_ORDER, f"the blocks of W, R and B {OF_PYTORCH}"),
     "lengths-lost": ("gru-packed", disconnect(4), "sequence_lens from the model's input lengths"),
     "linear-before-reset-beside-lengths": (
         "gru-packed", set_attribute("linear_before_reset", 0), "linear_before_reset = 1",
-    ),
-    "gates-of-keras": (
-        "keras-lstm",
-        both(*(change_input(place, order(0, 2, 3, 1)) for place, order in ORDERS.items())),
-        "the blocks of W, R and B in the order i, f, c, o (PyTorch's and Keras' order)",
     ),
     "kernel-of-keras-reshaped": ("keras-lstm", change_input(1, reshaped), "W transposed from its values in order"),
     "hard-sigmoid-of-keras": (
@@ -188,11 +171,7 @@ MISTAKES: dict[str, tuple[str, Spoil, str]] = {
         both(set_attribute("activations", None), set_attribute("activation_alpha", None)),
         "HardSigmoid (alpha 1/6, beta 0.5) in place of Sigmoid of the gates",
     ),
-    "reset-after": ("keras-gru", set_attribute("linear_before_reset", 0), "linear_before_reset = 1"),
     "reset-before": ("keras-gru-v1", set_attribute("linear_before_reset", 1), "linear_before_reset = 0"),
-    "bias-halves-of-keras": (
-        "keras-gru", change_input(3, blocks(*HALVES["GRU"])), "the bias halves Wb and Rb exchanged",
-    ),
 }  # fmt: skip
 
 
@@ -260,8 +239,7 @@ def test_one_direction_in_another_order_of_gates_is_named(tmp_path: Path) -> Non
 def test_the_same_mistake_in_two_layers_is_one_change(name: str, tmp_path: Path) -> None:
     model = onnx.load(DATA / f"{name}.onnx")
     for node in recurrent(model):
-        for position, order in ORDERS.items():
-            change_input(position, order(0, 2, 3, 1))(model, node)
+        PYTORCH_ORDER(model, node)
     onnx.save(model, tmp_path / "model.onnx")
     comparison = compared(tmp_path / "model.onnx", name)
     assert len(comparison.matches) == 1

@@ -13,6 +13,8 @@ from onnxspec.conformance.models.content import read_content
 from onnxspec.conformance.models.inference import main_scope
 from onnxspec.reference import operator_names
 
+from ..checking.nodes import model_of
+
 pytestmark = pytest.mark.skipif(
     "LinearAttention" not in operator_names(), reason="the installed onnx lacks the operator's schema"
 )
@@ -22,10 +24,7 @@ OWN = "com.microsoft"
 
 def inferred(node: onnx.NodeProto, shapes: dict[str, Any], types: dict[str, int] | None = None) -> dict[str, Any]:
     """Return element type and shape of each output of a node."""
-    infos = [helper.make_tensor_value_info(n, (types or {}).get(n, TensorProto.FLOAT), s) for n, s in shapes.items()]
-    graph = helper.make_graph([node], "graph", infos, [])
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(OWN, 1)]
-    scope = main_scope(read_content(helper.make_model(graph, opset_imports=opsets)))
+    scope = main_scope(read_content(model_of([node], shapes, {}, 21, (), types, {OWN: 1})))
     return {name: (scope.type_of(name).element, scope.type_of(name).shape) for name in node.output}
 
 
@@ -63,13 +62,6 @@ def test_nodes_behind_such_a_node_are_checked_wholly() -> None:
     attention = helper.make_node(
         "LinearAttention", ["q", "q", "v"], ["o", "t"], domain=OWN, q_num_heads=3, kv_num_heads=3, update_rule="linear"
     )
-    infos = {"x": ("B", 8, "L"), "w": (8, 1, 4), "v": ("B", "L", 6)}
-    graph = helper.make_graph(
-        [conv, turned, attention],
-        "graph",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in infos.items()],
-        [onnx.ValueInfoProto(name="o")],
-    )
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(OWN, 1)]
-    checked = check_model(helper.make_model(graph, opset_imports=opsets))
+    shapes = {"x": ("B", 8, "L"), "w": (8, 1, 4), "v": ("B", "L", 6)}
+    checked = check_model(model_of([conv, turned, attention], shapes, {}, 21, ("o",), domains={OWN: 1}))
     assert "dimension 2 of query is 8, which is no multiple of 3" in checked.problems[0].message

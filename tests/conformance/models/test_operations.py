@@ -13,6 +13,8 @@ from onnxspec.conformance.models.content import NotConstant, read_content
 from onnxspec.conformance.models.folding import constant
 from onnxspec.conformance.models.inference import main_scope
 
+from ..checking.nodes import model_of
+
 M = np.arange(24, dtype=np.float32).reshape(2, 3, 4) - 7
 LEVELS = np.arange(12, dtype=np.uint8).reshape(3, 4)
 V = np.array([5, -7, 9, -2], np.int64)
@@ -97,38 +99,27 @@ FORMS: list[tuple[str, int, list[Any], dict[str, Any]]] = [
 ]
 
 
-def model_of(op: str, opset: int, inputs: list[Any], attributes: dict[str, Any], as_inputs: bool) -> tuple[bytes, int]:
-    arrays = [np.asarray(array) for array in inputs]
-    names = [f"i{k}" for k in range(len(arrays))]
-    count = 2 if op == "Split" else 1
-    node = helper.make_node(op, names, [f"o{k}" for k in range(count)], **attributes)
-    values = [
-        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-        for n, a in zip(names, arrays, strict=True)
-    ]
-    graph = helper.make_graph(
-        [node],
-        "one",
-        values if as_inputs else [],
-        [helper.make_empty_tensor_value_info(name) for name in node.output],
-        [] if as_inputs else [numpy_helper.from_array(a, n) for n, a in zip(names, arrays, strict=True)],
-    )
-    return helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8
-    ).SerializeToString(), count
+def model_with(op: str, opset: int, inputs: list[Any], attributes: dict[str, Any], as_inputs: bool) -> bytes:
+    arrays = {f"i{k}": np.asarray(array) for k, array in enumerate(inputs)}
+    outputs = ["o0", "o1"] if op == "Split" else ["o0"]
+    node = helper.make_node(op, [*arrays], outputs, **attributes)
+    shapes = {name: array.shape for name, array in arrays.items()} if as_inputs else {}
+    kinds = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in arrays.items()}
+    model = model_of([node], shapes, {} if as_inputs else arrays, opset, (), kinds)
+    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in outputs)
+    return model.SerializeToString()
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form[0]}-{form[1]}")
 def test_a_constant_is_what_onnxruntime_computes(form: tuple[str, int, list[Any], dict[str, Any]]) -> None:
-    model, count = model_of(*form, as_inputs=True)
+    model = model_with(*form, as_inputs=True)
     fed = {f"i{k}": np.asarray(array) for k, array in enumerate(form[2])}
     expected = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, fed)
-    scope = main_scope(read_content(model_of(*form, as_inputs=False)[0]))
-    for position in range(count):
+    scope = main_scope(read_content(model_with(*form, as_inputs=False)))
+    for position, array in enumerate(expected):
         folded = constant(scope, f"o{position}")
-        assert folded.dtype == expected[position].dtype
-        assert folded.shape == expected[position].shape
-        np.testing.assert_array_equal(folded, expected[position])
+        assert (folded.dtype, folded.shape) == (array.dtype, array.shape)
+        np.testing.assert_array_equal(folded, array)
 
 
 BOMBS: list[tuple[str, int, list[Any], dict[str, Any]]] = [
@@ -143,7 +134,7 @@ BOMBS: list[tuple[str, int, list[Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize("form", BOMBS, ids=lambda form: form[0])
 def test_what_would_fill_the_memory_is_no_constant(form: tuple[str, int, list[Any], dict[str, Any]]) -> None:
-    scope = main_scope(read_content(model_of(*form, as_inputs=False)[0]))
+    scope = main_scope(read_content(model_with(*form, as_inputs=False)))
     with pytest.raises(NotConstant, match="more than the"):
         constant(scope, "o0")
 
@@ -163,6 +154,6 @@ BROKEN: list[tuple[str, int, list[Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize("form", BROKEN, ids=lambda form: form[0])
 def test_what_cannot_be_computed_is_no_constant(form: tuple[str, int, list[Any], dict[str, Any]]) -> None:
-    scope = main_scope(read_content(model_of(*form, as_inputs=False)[0]))
+    scope = main_scope(read_content(model_with(*form, as_inputs=False)))
     with pytest.raises(NotConstant):
         constant(scope, "o0")
