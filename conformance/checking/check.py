@@ -78,10 +78,10 @@ def check_model(
         return Checked(file, unreadable="holds graphs or names that lead in a circle, or too deep into one another")
     return Checked(
         file,
-        *(
-            tuple(chain.from_iterable(getattr(node, field) for node in nodes))
-            for field in ("nodes", "inconclusive", "problems", "unchecked")
-        ),
+        tuple(chain.from_iterable(node.nodes for node in nodes)),
+        tuple(chain.from_iterable(node.inconclusive for node in nodes)),
+        tuple(chain.from_iterable(node.problems for node in nodes)),
+        tuple(chain.from_iterable(node.unchecked for node in nodes)),
     )
 
 

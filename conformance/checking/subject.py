@@ -254,7 +254,7 @@ def _attribute(proto: AttributeProto) -> Attribute:
     if kind == "UNDEFINED":  # models of IR version 1 and 2 may omit the kind
         present = {field.name for field, _ in proto.ListFields()}
         kind = next((kind for kind, field in _FIELDS.items() if field in present), kind)
-    value = getattr(proto, _FIELDS[kind]) if kind in _FIELDS and kind not in ("TENSOR", "GRAPH") else None
+    value: Any = getattr(proto, _FIELDS[kind]) if kind in _FIELDS and kind not in ("TENSOR", "GRAPH") else None
     if kind == "STRING":
         value = value.decode("utf-8", "replace")
     elif kind in ("FLOATS", "INTS", "STRINGS"):

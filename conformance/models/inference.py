@@ -97,7 +97,9 @@ def infer_types(scope: Scope) -> dict[str, Type]:
             return types
         described |= found.keys()
         for name, found_type in found.items():
-            model.graph.value_info.append(helper.make_tensor_value_info(name, found_type.element, found_type.shape))
+            model.graph.value_info.append(
+                helper.make_tensor_value_info(name, found_type.element or 0, found_type.shape)
+            )
 
 
 def _described_types(scope: Scope, types: Mapping[str, Type]) -> Iterator[tuple[str, Type]]:
