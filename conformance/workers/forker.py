@@ -92,7 +92,7 @@ def main() -> None:
     os.close(nothing)
     worker = _worker_module()
     serve(server, worker)
-    worker.main(worker.take_station())
+    worker.main(*worker.take_station())
 
 
 if __name__ == "__main__":

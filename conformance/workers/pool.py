@@ -107,7 +107,7 @@ class Pool:
         """Yield the results of `work` on each piece, in order. Pieces are read ahead as far as there is room.
 
         weigh
-            The bytes of a piece. Pieces of weight 0 are computed here."""
+            The bytes of a piece. Where all pieces of a message have none, they are computed here."""
         source = iter(pieces)
         try:
             for piece in source if self._jobs == 1 or self._alone > 0 else ():
@@ -124,30 +124,29 @@ class Pool:
     def _shared(
         self, work: Callable[[Piece], Done], source: Iterator[Piece], weigh: Callable[[Piece], int]
     ) -> Generator[Done, None, None]:
-        waiting: deque[_Message] = deque()
+        waiting: deque[tuple[list[Piece], int, Future[list[Done]] | None]] = deque()
         more = True
         while more or waiting:
-            full = len(waiting) >= _AHEAD * self._jobs or sum(message.weight for message in waiting) >= _BYTES
-            if waiting and (full or not more or waiting[0].done):
-                yield from waiting.popleft().results()
+            full = len(waiting) >= _AHEAD * self._jobs or sum(weight for _, weight, _ in waiting) >= _BYTES
+            if waiting and (full or not more or (future := waiting[0][2]) is None or future.done()):
+                pieces, _, future = waiting.popleft()
+                yield from _results(work, pieces, future)
                 continue
-            message = _Message(work, list(_at_once(source, self._together)), weigh)
-            more = bool(message.pieces)
+            pieces = list(_at_once(source, self._together))
+            more = bool(pieces)
             if more:
-                self._send(message)
-                waiting.append(message)
+                weight = sum(map(weigh, pieces))
+                waiting.append((pieces, weight, self._sent(work, pieces) if weight else None))
 
-    def _send(self, message: _Message) -> None:
-        """Send a message to a free process; pieces that cannot be sent stay here."""
-        if not message.sent:
-            return
+    def _sent(self, work: Callable[[Piece], Done], pieces: Sequence[Piece]) -> Future[list[Done]] | None:
+        """Send pieces to a free process; None if they cannot be sent."""
         try:
-            payload = pickle.dumps((message.work, message.sent), pickle.HIGHEST_PROTOCOL)
+            payload = pickle.dumps((work, pieces), pickle.HIGHEST_PROTOCOL)
             # Processes that start now inherit this: only this process handles Ctrl-C.
             with one_thread(), _interrupts_ignored():
-                message.future = self._started().submit(_done_there, payload)
+                return self._started().submit(_done_there, payload)
         except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, OSError):
-            return
+            return None
 
     def _started(self) -> ProcessPoolExecutor:
         if self._executor is None:
@@ -156,31 +155,14 @@ class Pool:
         return self._executor
 
 
-class _Message:
-    """Pieces that are sent together, except those of weight 0."""
-
-    def __init__(self, work: Callable[[Any], Any], pieces: Sequence[Any], weigh: Callable[[Any], int]) -> None:
-        self.work, self.pieces = work, pieces
-        self._weights = [weigh(piece) for piece in pieces]
-        self.weight = sum(self._weights)
-        self.sent = [piece for piece, weight in zip(pieces, self._weights, strict=True) if weight]
-        self.future: Future[list[Any]] | None = None
-
-    @property
-    def done(self) -> bool:
-        return self.future is None or self.future.done()
-
-    def results(self) -> Iterator[Any]:
-        """Yield the results of all pieces, in order; pieces without an answer are computed here."""
-        answers = iter(self._answered())
-        for piece, weight in zip(self.pieces, self._weights, strict=True):
-            yield next(answers) if weight else self.work(piece)
-
-    def _answered(self) -> Iterable[Any]:
-        if self.future is not None:
-            with contextlib.suppress(Exception):  # if the piece raised it, computing the piece here raises it again
-                return self.future.result()
-        return map(self.work, self.sent)
+def _results(
+    work: Callable[[Piece], Done], pieces: Sequence[Piece], future: Future[list[Done]] | None
+) -> Iterable[Done]:
+    """Return the results of pieces; pieces without an answer are computed here."""
+    if future is not None:
+        with contextlib.suppress(Exception):  # if a piece raised it, computing the piece here raises it again
+            return future.result()
+    return map(work, pieces)
 
 
 def _at_once(source: Iterator[Piece], most: int) -> Iterator[Piece]:

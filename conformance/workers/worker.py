@@ -180,18 +180,10 @@ class Capture:
         os.lseek(self._file, 0, os.SEEK_SET)
 
 
-class Station(NamedTuple):
-    """Channel of the conversation, and the capture of printed text."""
+def take_station() -> tuple[int, int, Capture]:
+    """Move the conversation to other descriptors, and return them and the capture of printed text.
 
-    incoming: int
-    outgoing: int
-    capture: Capture
-
-
-def take_station() -> Station:
-    """Move the conversation to other descriptors and point 0, 1 and 2 elsewhere.
-
-    From then on, another process watches this one.
+    From then on 0, 1 and 2 point elsewhere, and another process watches this one.
     """
     incoming, outgoing = os.dup(0), os.dup(1)
     if sys.platform == "win32":
@@ -202,10 +194,10 @@ def take_station() -> Station:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    station = Station(incoming, outgoing, Capture())
+    capture = Capture()
     if sys.platform != "win32":
         _stand_guard(incoming, outgoing)
-    return station
+    return incoming, outgoing, capture
 
 
 def _stand_guard(incoming: int, outgoing: int) -> None:
@@ -268,7 +260,7 @@ def _watched(incoming: int, grace: float) -> int | None:
     requests: list[int] = []
     wake, waker = os.pipe()  # gets a byte with every signal
     os.set_blocking(waker, False)
-    _adopt_orphans()
+    _prctl(36, 1)  # PR_SET_CHILD_SUBREAPER: orphaned descendants become children of this process
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and closes our input
     before = signal.signal(signal.SIGTERM, lambda number, frame: requests.append(number))
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
@@ -282,7 +274,8 @@ def _watched(incoming: int, grace: float) -> int | None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.close(wake)
         os.close(waker)
-        _die_with(watcher)
+        if _prctl(1, 9) and os.getppid() != watcher:  # PR_SET_PDEATHSIG, SIGKILL; it may have ended before
+            os._exit(0)
         return None
     if incoming == 0:  # a program has the standard streams to itself
         nothing = os.open(os.devnull, os.O_WRONLY)
@@ -348,26 +341,15 @@ def _parent_of(pid: int) -> int:
         return 0
 
 
-def _adopt_orphans() -> None:
-    """Make orphaned descendants children of this process, if the system can do that."""
+def _prctl(option: int, value: int) -> bool:
+    """Set a property of this process, if the system can do that."""
     if sys.platform.startswith("linux"):
         with contextlib.suppress(ImportError, OSError, AttributeError):
             import ctypes
 
-            ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-
-
-def _die_with(parent: int) -> None:
-    """Have the system end this process when `parent` ends, where it can do that."""
-    if sys.platform.startswith("linux"):
-        try:
-            import ctypes
-
-            ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
-        except (ImportError, OSError, AttributeError):
-            return
-        if os.getppid() != parent:
-            os._exit(0)
+            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+            return True
+    return False
 
 
 def _limit_resource(kind: str, limit: int) -> None:
@@ -479,6 +461,17 @@ class FrameReader:
     def feed(self, data: bytes) -> None:
         """Append the next piece of the stream."""
         self._buffer += data
+
+    def read(self, descriptor: int) -> tuple[dict[str, Any], bytes] | None:
+        """Return the next frame from a descriptor, or None at the end of the stream."""
+        while True:
+            frame = self.next()
+            if frame is not None:
+                return frame
+            data = os.read(descriptor, _CHUNK)
+            if not data:
+                return None
+            self.feed(data)
 
     def next(self) -> tuple[dict[str, Any], bytes] | None:
         """Return header and body of the next whole frame, or None while it is incomplete. Raise `ProtocolError`."""
@@ -908,30 +901,6 @@ def _padded(size: int) -> int:
     return size + -size % _ALIGNMENT
 
 
-class Channel:
-    """Frames on two descriptors."""
-
-    def __init__(self, incoming: int, outgoing: int) -> None:
-        self._incoming = incoming
-        self._outgoing = outgoing
-        self._reader = FrameReader()
-
-    def receive(self) -> tuple[dict[str, Any], bytes] | None:
-        """Return the next frame, or None at the end of the stream."""
-        while True:
-            frame = self._reader.next()
-            if frame is not None:
-                return frame
-            data = os.read(self._incoming, _CHUNK)
-            if not data:
-                return None
-            self._reader.feed(data)
-
-    def send(self, header: dict[str, Any], payload: Payload | None = None) -> None:
-        """Write one frame."""
-        write_frame(self._outgoing, header, payload)
-
-
 def _course(job: dict[str, Any], arrays: Any) -> Course | None:
     """Return the course of a job, or None."""
     if "course" not in job:
@@ -941,28 +910,14 @@ def _course(job: dict[str, Any], arrays: Any) -> Course | None:
     return Course(models, attempts, tuple(job["course"]["steps"]))
 
 
-def _surroundings() -> dict[str, str]:
-    """Return facts on this process that are the same for all adapters."""
+def _converse(incoming: int, outgoing: int, capture: Capture) -> None:
     import platform
 
-    return {
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "platform": platform.platform(),
-        "machine": platform.machine(),
-    }
-
-
-def _declared_sessions(source: str) -> list[str]:
-    """Return the abilities that an adapter declares; empty for older adapters without any."""
-    declared = getattr(_LOADED.get(source), "SESSIONS", ())
-    return [name for name in SESSIONS if name in declared]
-
-
-def _converse(channel: Channel, capture: Capture) -> None:
-    hello = {"type": "hello", "protocol": PROTOCOL, "python": sys.version.split()[0], "sessions": SESSIONS}
-    channel.send(hello)
-    first = channel.receive()
+    write_frame(
+        outgoing, {"type": "hello", "protocol": PROTOCOL, "python": sys.version.split()[0], "sessions": SESSIONS}
+    )
+    reader = FrameReader()
+    first = reader.read(incoming)
     if first is None or first[0].get("type") != "start":
         return
     start = first[0]
@@ -975,25 +930,37 @@ def _converse(channel: Channel, capture: Capture) -> None:
         _fill_memory()
         adapter = load_adapter(start["adapter"], start["options"])
         description = adapter.describe()
-        for key, fact in _surroundings().items():
-            description.setdefault(key, fact)
+        description.setdefault("numpy", np.__version__)
+        description.setdefault("python", platform.python_version())
+        description.setdefault("platform", platform.platform())
+        description.setdefault("machine", platform.machine())
         json.dumps(description)
         environment = measured_by(start.get("measure", ""))
         if start.get("memory_limit"):
             _limit_memory(start["memory_limit"])
     except BaseException as error:
-        channel.send({"type": "unavailable", "message": describe_error(error), "captured": capture.take()})
+        message = describe_error(error)
+        write_frame(outgoing, {"type": "unavailable", "message": message, "captured": capture.take()})
         return
-    ready = {"type": "ready", "description": description, "environment": environment, "captured": capture.take()}
-    channel.send(dict(ready, sessions=_declared_sessions(start["adapter"])))
+    declared = getattr(adapter_module(start["adapter"]), "SESSIONS", ())  # older adapters have none
+    write_frame(
+        outgoing,
+        {
+            "type": "ready",
+            "description": description,
+            "environment": environment,
+            "captured": capture.take(),
+            "sessions": [name for name in SESSIONS if name in declared],
+        },
+    )
     this_process = os.getpid()
     while True:
-        frame = channel.receive()
+        frame = reader.read(incoming)
         if frame is None:
             return
         header, body = frame
         arrays = unpack_arrays(header, body)
-        channel.send({"type": "began", "jobs": [job["number"] for job in header["jobs"]]})
+        write_frame(outgoing, {"type": "began", "jobs": [job["number"] for job in header["jobs"]]})
         for job in header["jobs"]:
             model = arrays[job["model"]][1].tobytes()
             feeds = [{name: arrays[index] for name, index in feed.items()} for feed in job["feeds"]]
@@ -1001,15 +968,14 @@ def _converse(channel: Channel, capture: Capture) -> None:
             report, payload = run_job(adapter, model, feeds, start["repeats"], most, _course(job, arrays))
             if os.getpid() != this_process:
                 os._exit(0)  # the runtime has forked, and both processes returned: the child must not report
-            report["type"] = "report"
-            report["number"] = job["number"]
+            report.update(type="report", number=job["number"])
             printed = capture.take()
             if printed:
                 report["captured"] = printed
-            channel.send(report, payload)
+            write_frame(outgoing, report, payload)
 
 
-def main(station: Station) -> None:
+def main(incoming: int, outgoing: int, capture: Capture) -> None:
     """Serve one parent until it closes the input."""
     import faulthandler
 
@@ -1017,11 +983,10 @@ def main(station: Station) -> None:
     _offer_to_the_killer()
     _unbuffer_c_output()
     faulthandler.enable()
-    incoming, outgoing, capture = station
     with contextlib.suppress(OSError):  # the parent is gone
-        _converse(Channel(incoming, outgoing), capture)
+        _converse(incoming, outgoing, capture)
     os._exit(0)  # without the runtime's teardown, which may hang or crash when there is no job left to blame
 
 
 if __name__ == "__main__":
-    main(_STATION)
+    main(*_STATION)

@@ -46,7 +46,7 @@ def test_results_are_the_same_whoever_breaks_off_and_no_process_is_left_behind()
     assert [number for number, _ in results] == [2 * number for number in range(60)]
     elsewhere = {number // 2 for number, remote in results if remote}
     assert elsewhere
-    assert not elsewhere & {0, 1, 2, 3, 13, 27, *range(0, 60, 5)}  # the first ones, the failed ones, those of weight 0
+    assert not elsewhere & {0, 1, 2, 3, 13, 27}  # the first ones, and the failed ones
     assert len(descendants(os.getpid())) <= len(before) + 2  # the fork server and the resource tracker
 
 
