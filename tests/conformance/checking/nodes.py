@@ -44,6 +44,28 @@ def value(name: str, shape: Sequence[int | str | None] | None, kind: int = Tenso
     return helper.make_tensor_value_info(name, kind, shape)
 
 
+def branch(nodes: Sequence[NodeProto], output: str) -> onnx.GraphProto:
+    """Return a graph without inputs, for an If."""
+    return helper.make_graph(list(nodes), "inner", [], [value(output, None)])
+
+
+def scan(nodes: Sequence[NodeProto], output: str = "Y") -> NodeProto:
+    """Return a Scan that runs nodes on each x of Xs."""
+    body = helper.make_graph(list(nodes), "body", [value("x", (T, N, I))], [value(output, None)])
+    return helper.make_node("Scan", ["Xs"], ["Y"], name="scan", body=body, num_scan_inputs=1)
+
+
+def loop(nodes: Sequence[NodeProto], carried: str, output: str = "Y") -> NodeProto:
+    """Return a Loop of M iterations that runs nodes on x, which is X and then `carried` of the last iteration."""
+    body = helper.make_graph(
+        [*nodes, helper.make_node("Identity", ["go"], ["on"])],
+        "body",
+        [value("k", (), TensorProto.INT64), value("go", (), TensorProto.BOOL), value("x", (T, N, I))],
+        [value("on", (), TensorProto.BOOL), value(carried, None), value(output, None)],
+    )
+    return helper.make_node("Loop", ["M", "", "X"], ["last", "Y"], name="loop", body=body)
+
+
 def model_of(
     nodes: Sequence[NodeProto],
     inputs: Mapping[str, Sequence[int | str | None] | None],

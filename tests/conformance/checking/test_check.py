@@ -17,7 +17,7 @@ from onnxspec.conformance.checking.check import check_model
 from onnxspec.conformance.checking.problem import Checked, Level
 
 from ...counting import calls
-from .nodes import H, I, N, T, model_of, one_node, recurrent, value, weights_of
+from .nodes import H, I, N, T, branch, loop, model_of, one_node, recurrent, scan, value, weights_of
 
 LSTM = weights_of("LSTM")
 WRONG_R = {"W": LSTM["W"], "R": LSTM["R"][:, :-1]}
@@ -46,10 +46,6 @@ def test_what_nothing_takes_is_no_news() -> None:
     assert ["lstm.padding.zero" in warned(check_model(m)) for m in (taken, left, held)] == [True, False, True]
 
 
-def branch(nodes: list[onnx.NodeProto], output: str, *inputs: onnx.ValueInfoProto) -> onnx.GraphProto:
-    return helper.make_graph(nodes, "inner", list(inputs), [value(output, None)])
-
-
 def test_nodes_in_ifs_two_deep_with_weights_from_outside() -> None:
     inner = helper.make_node(
         "If",
@@ -74,27 +70,17 @@ def test_nodes_in_ifs_two_deep_with_weights_from_outside() -> None:
     assert errors(check_model(model)) == [("/first", "lstm.shapes"), (path, "lstm.shapes")]
 
 
-def looped(op: str, constants: dict[str, Any]) -> onnx.ModelProto:
-    X_of_step = value("x", (T, N, I))
-    if op == "Scan":
-        body = helper.make_graph([recurrent("LSTM", ("x", "W", "R"))], "body", [X_of_step], [value("Y", None)])
-        node = helper.make_node("Scan", ["Xs"], ["Y"], name="loop", body=body, num_scan_inputs=1)
-        return model_of([node], {"Xs": (6, T, N, I)}, constants)
-    body = helper.make_graph(
-        [recurrent("LSTM", ("x", "W", "R")), helper.make_node("Identity", ["go"], ["on"]),
-         helper.make_node("Identity", ["x"], ["x_out"])],
-        "body",
-        [value("k", (), TensorProto.INT64), value("go", (), TensorProto.BOOL), X_of_step],
-        [value("on", (), TensorProto.BOOL), value("x_out", None), value("Y", None)],
-    )  # fmt: skip
-    node = helper.make_node("Loop", ["M", "", "X"], ["x_last", "Y"], name="loop", body=body)
-    return model_of([node], X, {**constants, "M": np.array(3, np.int64)})
-
-
-@pytest.mark.parametrize("op", ["Loop", "Scan"])
+@pytest.mark.parametrize("op", ["loop", "scan"])
 def test_nodes_in_loops(op: str) -> None:
-    assert errors(check_model(looped(op, WRONG_R))) == [("/loop:body/rnn", "lstm.shapes")]
-    right = check_model(looped(op, RIGHT))
+    same = helper.make_node("Identity", ["x"], ["x_out"])
+    node = recurrent("LSTM", ("x", "W", "R"))
+    holder = loop([node, same], "x_out") if op == "loop" else scan([node])
+    inputs = {"X": (T, N, I), "Xs": (6, T, N, I)}
+    counted = {"M": np.array(3, np.int64)}
+    assert errors(check_model(model_of([holder], inputs, {**WRONG_R, **counted}))) == [
+        (f"/{op}:body/rnn", "lstm.shapes")
+    ]
+    right = check_model(model_of([holder], inputs, {**RIGHT, **counted}))
     assert (right.problems, right.unchecked) == ((), ())
 
 

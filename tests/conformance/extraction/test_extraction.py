@@ -19,7 +19,7 @@ from onnxspec.conformance.models.execution import ExecutionError
 from onnxspec.conformance.probes.directory import probe_directories
 from onnxspec.reference.errors import UserError
 
-from ..checking.nodes import H, I, N, T, model_of, recurrent, value, weights_of
+from ..checking.nodes import H, I, N, T, branch, loop, model_of, recurrent, scan, weights_of
 
 WEIGHTS = weights_of("LSTM")
 RIGHT = {name: WEIGHTS[name] for name in ("W", "R", "B")}
@@ -109,10 +109,6 @@ def test_what_flows_is_captured(tmp_path: Path) -> None:
     np.testing.assert_allclose(outputs["Y"], whole.run(None, FED)[0], atol=1e-5)
 
 
-def branch(nodes: list[onnx.NodeProto], output: str) -> onnx.GraphProto:
-    return helper.make_graph(nodes, "inner", [], [value(output, None)])
-
-
 def test_what_flows_inside_ifs_two_deep_is_captured(tmp_path: Path) -> None:
     same = branch([helper.make_node("Identity", ["X"], ["same"])], "same")
     nodes = [helper.make_node("Neg", ["X"], ["x"]), recurrent("LSTM", ("x", *INPUTS[1:]), name="deep")]
@@ -129,15 +125,8 @@ def test_what_flows_inside_ifs_two_deep_is_captured(tmp_path: Path) -> None:
 
 
 def test_a_node_in_a_loop_has_a_run_for_each_of_its_first_runs(tmp_path: Path) -> None:
-    body = helper.make_graph(
-        [helper.make_node("Add", ["x", "x"], ["x2"]), recurrent("LSTM", ("x2", *INPUTS[1:])),
-         helper.make_node("Identity", ["go"], ["on"])],
-        "body",
-        [value("k", (), TensorProto.INT64), value("go", (), TensorProto.BOOL), value("x", (T, N, I))],
-        [value("on", (), TensorProto.BOOL), value("x2", (T, N, I)), value("Y", None)],
-    )  # fmt: skip
-    loop = helper.make_node("Loop", ["M", "", "X"], ["last", "Y"], name="loop", body=body)
-    model = model_of([loop], {"X": (T, N, I)}, {**RIGHT, "M": np.array(5, np.int64)})
+    nodes = [helper.make_node("Add", ["x", "x"], ["x2"]), recurrent("LSTM", ("x2", *INPUTS[1:]))]
+    model = model_of([loop(nodes, "x2")], {"X": (T, N, I)}, {**RIGHT, "M": np.array(5, np.int64)})
     (case,) = cases_of(model, tmp_path, **FED)
     sequences = [inputs["X"] for inputs, _ in runs(tmp_path, case)]
     assert len(sequences) == 3
@@ -153,29 +142,23 @@ def test_a_node_in_a_loop_has_a_run_for_each_of_its_first_runs(tmp_path: Path) -
 def test_a_node_in_a_branch_in_a_loop(tmp_path: Path, times: int, below: int, why: str) -> None:
     then = branch([recurrent("LSTM", ("x", "W", "R"))], "Y")
     other = branch([helper.make_node("Identity", ["zeros"], ["same"])], "same")
-    body = helper.make_graph(
-        [helper.make_node("Less", ["k", "below"], ["c"]), helper.make_node("Identity", ["go"], ["on"]),
-         helper.make_node("If", ["c"], ["y"], name="If", then_branch=then, else_branch=other),
-         helper.make_node("Identity", ["x"], ["same_x"])],
-        "body",
-        [value("k", (), TensorProto.INT64), value("go", (), TensorProto.BOOL), value("x", (T, N, I))],
-        [value("on", (), TensorProto.BOOL), value("same_x", None), value("y", None)],
-    )  # fmt: skip
-    loop = helper.make_node("Loop", ["M", "", "X"], ["last", "Y"], name="loop", body=body)
+    nodes = [
+        helper.make_node("Less", ["k", "below"], ["c"]),
+        helper.make_node("If", ["c"], ["y"], name="If", then_branch=then, else_branch=other),
+        helper.make_node("Identity", ["x"], ["same_x"]),
+    ]
     constants = {"M": np.array(times, np.int64), "below": np.array(below, np.int64)}
     constants["zeros"] = np.zeros((T, 1, N, H), np.float32)
-    (case,) = cases_of(model_of([loop], {"X": (T, N, I)}, {**RIGHT, **constants}), tmp_path, **FED)
+    model = model_of([loop(nodes, "same_x", "y")], {"X": (T, N, I)}, {**RIGHT, **constants})
+    (case,) = cases_of(model, tmp_path, **FED)
     assert case.why == why
     assert bool(case.case) == (not why)
 
 
 def test_a_node_in_a_scan(tmp_path: Path) -> None:
-    body = helper.make_graph(
-        [recurrent("LSTM", ("x", *INPUTS[1:]))], "body", [value("x", (T, N, I))], [value("Y", None)]
-    )
-    scan = helper.make_node("Scan", ["X"], ["Y"], name="scan", body=body, num_scan_inputs=1)
     many = np.stack([FED["X"], FED["X"] / 2])
-    (case,) = cases_of(model_of([scan], {"X": (2, T, N, I)}, RIGHT), tmp_path, X=many)
+    model = model_of([scan([recurrent("LSTM", ("x", *INPUTS[1:]))])], {"Xs": (2, T, N, I)}, RIGHT)
+    (case,) = cases_of(model, tmp_path, Xs=many)
     np.testing.assert_array_equal([inputs["X"] for inputs, _ in runs(tmp_path, case)], many)
 
 
