@@ -1,6 +1,6 @@
 """The application: its commands and their help.
 
-Only typer is loaded here. A command is loaded when it is used, because that takes a second, and help and completion
+Only click is loaded here. A command is loaded when it is used, because that takes a second, and help and completion
 should not wait for it.
 """
 
@@ -11,29 +11,24 @@ import io
 import os
 import sys
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-import typer.core
-import typer.main
+import click
 
 from ..workers.one_thread import one_thread
-
-# Typer has the class of all usage errors, but under no name of its own.
-_USAGE: Any = typer.BadParameter.__base__
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "run": ("run:run", "Run test cases on targets and report what is wrong."),
     "list": ("directories:list_cases", "List the cases of a profile, one a line."),
     "check": (
         "check:check",
-        "Find recurrent nodes that violate the ONNX specification, without running them.",
+        "Find recurrent nodes of ONNX models that violate the ONNX specification, without running them.",
     ),
     "compare": (
         "compare:compare",
         "Compare a model with a framework's results, and find the cause of a difference.",
     ),
-    "clauses": ("clauses:clauses", "Show the clauses of an operator, or of all."),
+    "clauses": ("clauses:clauses", "Show the clauses of an operator (GRU), of one version of it (GRU-3), or of all."),
     "diff": ("report:diff", "Compare two runs: what got worse, better or otherwise different."),
     "generate": ("directories:generate_cases", "Write cases as ONNX test-case directories, with a manifest."),
     "explain": ("explain:explain", "Show one case, step by step."),
@@ -57,17 +52,16 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 _SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-def load_command(name: str) -> Any:
+def load_command(name: str) -> click.Command:
     """Return a command, with the module that it is in."""
     module, _, function = COMMANDS[name][0].partition(":")
     with one_thread():
-        callback = getattr(importlib.import_module(f".{module}", __package__), function)
-    single = typer.Typer(add_completion=False, rich_markup_mode=None, context_settings=_SETTINGS)
-    single.command(name)(callback)
-    return typer.main.get_command(single)
+        command: click.Command = getattr(importlib.import_module(f".{module}", __package__), function)
+    command.name, command.context_settings = name, _SETTINGS
+    return command
 
 
-class Commands(typer.core.TyperGroup):
+class Commands(click.Group):
     """The command ``onnxspec``, which loads subcommands lazily."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -104,32 +98,25 @@ class Commands(typer.core.TyperGroup):
             fail(f"error in the code of {', '.join(operators)}: {format_internal_error(error)}")
 
 
-app = typer.Typer(
-    name="onnxspec",
-    cls=Commands,
-    help="Does this runtime compute what the ONNX specification says, on every legal configuration?",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings=_SETTINGS,
-)
-
-
-def _print_version(asked: bool) -> None:
+def _print_version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
     if asked:
         from ..results.environment import version_of
 
         print(f"onnxspec {version_of('onnxspec') or 'unknown'}")
-        raise typer.Exit
+        context.exit()
 
 
-@app.callback()
-def _common(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    pass
+@click.command("onnxspec", cls=Commands, no_args_is_help=True, context_settings=_SETTINGS)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+def app() -> None:
+    """Does this runtime compute what the ONNX specification says, on every legal configuration?"""
 
 
 def main() -> None:
@@ -142,7 +129,7 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False, prog_name="onnxspec")
-    except _USAGE as error:
+    except click.UsageError as error:
         from .terminal import warn
 
         place = error.ctx.command_path if error.ctx is not None else "onnxspec"

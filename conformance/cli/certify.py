@@ -5,10 +5,11 @@ from __future__ import annotations
 import datetime
 import shlex
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
+import click
 
 from ...reference.errors import RecordError
 from ..certifying.package import (
@@ -27,32 +28,25 @@ from ..certifying.signing import envelope_of, key_id, read_key
 from ..certifying.verifying import Verification, verify
 from ..judging.judgement import Verdict
 from ..running.merge import merge
-from .command import CORES, require_writable
+from .command import CORES, PATH, require_writable, runs_argument
 from .terminal import fail, say, warn, why
 
 
+@click.command()
+@runs_argument
+@click.option("--product", metavar="NAME", required=True, help="Certified product.")
+@click.option("--vendor", metavar="NAME", required=True, help="Vendor of the product.")
+@click.option("--out", "-o", metavar="FILE", type=PATH, required=True, help="Package to write.")
+@click.option("--waivers", metavar="FILE", type=PATH, help="TOML file of accepted failures, each with its owner.")
+@click.option("--target", "-t", metavar="TARGET", default="", help="Target, if the run has several.")
+@click.option("--key", metavar="FILE", type=PATH, help="Sign with this ed25519 key, as PEM.")
 def certify(
-    runs: Annotated[
-        list[Path],
-        typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run --nonce' has written: a run, or its shards."),
-    ],
-    product: Annotated[str, typer.Option("--product", metavar="NAME", help="Certified product.")],
-    vendor: Annotated[str, typer.Option("--vendor", metavar="NAME", help="Vendor of the product.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Package to write.")],
-    waivers: Annotated[
-        Path | None,
-        typer.Option("--waivers", metavar="FILE", help="TOML file of accepted failures, each with its owner."),
-    ] = None,
-    target: Annotated[
-        str, typer.Option("--target", "-t", metavar="TARGET", help="Target, if the run has several.")
-    ] = "",
-    key: Annotated[
-        Path | None, typer.Option("--key", metavar="FILE", help="Sign with this ed25519 key, as PEM.")
-    ] = None,
+    runs: Sequence[Path], product: str, vendor: str, out: Path, waivers: Path | None, target: str, key: Path | None
 ) -> NoReturn:
     """Make a certification package, which anybody can verify without the hardware.
 
-    docs/certification.md explains the levels.
+    RUN is a folder that 'onnxspec run --nonce' has written; of several shards, give all. docs/certification.md
+    explains the levels.
 
     Exit code 0: something is certified; 1: nothing is, and the package says why; 2: bad arguments, or a run that
     cannot be packed.
@@ -91,7 +85,7 @@ def certify(
     say(f"page:    {pages / 'certificate.html'}")
     asked = ["--nonce", statement.challenge.nonce] if statement.challenge.nonce else []
     say(f"verify:  {shlex.join(['onnxspec', 'verify', str(out), *asked])}")
-    raise typer.Exit(int(not any(row.status == "certified" for row in statement.rows)))
+    raise click.exceptions.Exit(int(not any(row.status == "certified" for row in statement.rows)))
 
 
 def _require_borne_out(again: Replay) -> None:
@@ -117,16 +111,12 @@ def _write_pages(package: Package, out: Path) -> None:
     write_certificate(out, package.folder / RUN_FOLDER, attestation_of(package).predicate, suite, measured)
 
 
-def verify_package(
-    package: Annotated[Path, typer.Argument(metavar="PACKAGE", help="File that 'onnxspec certify' has written.")],
-    nonce: Annotated[str, typer.Option("--nonce", metavar="NONCE", help="Number that you gave to the vendor.")] = "",
-    signer: Annotated[
-        Path | None, typer.Option("--signer", metavar="FILE", help="Public key of the signer, as PEM.")
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write the pages of a verified package.")
-    ] = None,
-) -> NoReturn:
+@click.command()
+@click.argument("package", metavar="PACKAGE", type=PATH, required=True)
+@click.option("--nonce", metavar="NONCE", default="", help="Number that you gave to the vendor.")
+@click.option("--signer", metavar="FILE", type=PATH, help="Public key of the signer, as PEM.")
+@click.option("--out", "-o", metavar="DIR", type=PATH, help="Write the pages of a verified package.")
+def verify_package(package: Path, nonce: str, signer: Path | None, out: Path | None) -> NoReturn:
     """Verify a certification package: recompute its claims from the recorded outputs.
 
     Needs neither the hardware nor another runtime. docs/certification.md says what a verified package proves.
@@ -148,7 +138,7 @@ def verify_package(
                 say(f"page: {out / 'certificate.html'}")
     except OSError as error:
         fail(f"{error.filename or package}: {error.strerror or error}")
-    raise typer.Exit(int(verification.differs))
+    raise click.exceptions.Exit(int(verification.differs))
 
 
 def _tell(verification: Verification) -> None:

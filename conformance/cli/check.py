@@ -6,9 +6,8 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ..checking.check import check_model
 from ..checking.formatters import github_annotations, lines_of, plain, sarif, summary
@@ -19,30 +18,37 @@ from ..checking.suppression import read_suppressions, suppressed, unused
 from ..probes.selection import UnknownName
 from ..results.environment import version_of
 from ..text import listed
+from .command import PATH
 from .terminal import console_on, fail, put, say, warn
 
 _FORMS = ("text", "json", "sarif", "github")
 _STYLES = {"error": "red", "warning": "yellow", "note": "cyan", "": ""}
 
 
+@click.command()
+@click.argument("models", metavar="[MODEL]...", type=PATH, nargs=-1)
+@click.option("--format", "form", type=click.Choice(_FORMS), default="text", show_default=True, help="Output format.")
+@click.option("--strict", is_flag=True, help="Also fail on warnings, notes and unchecked nodes.")
+@click.option("--suppress", metavar="FILE", type=PATH, help="TOML file of accepted problems, each with its reason.")
+@click.option(
+    "--measured",
+    metavar="RUN",
+    type=PATH,
+    multiple=True,
+    help="Annotate nodes with the failures and refusals in RUN; repeatable.",
+)
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules and exit.")
+@click.option("--explain", metavar="RULE", help="Explain a rule and exit.")
 def check(
-    models: Annotated[list[Path] | None, typer.Argument(metavar="MODEL...", help="ONNX models.")] = None,
-    form: Annotated[str, typer.Option("--format", metavar="|".join(_FORMS), help="Output format.")] = "text",
-    strict: Annotated[bool, typer.Option("--strict", help="Also fail on warnings, notes and unchecked nodes.")] = False,
-    suppress: Annotated[
-        Path | None,
-        typer.Option("--suppress", metavar="FILE", help="TOML file of accepted problems, each with its reason."),
-    ] = None,
-    measured: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--measured", metavar="RUN", help="Annotate nodes with the failures and refusals in RUN; repeatable."
-        ),
-    ] = None,
-    list_rules: Annotated[bool, typer.Option("--rules", help="List the rules and exit.")] = False,
-    explain: Annotated[str | None, typer.Option("--explain", metavar="RULE", help="Explain a rule and exit.")] = None,
+    models: Sequence[Path],
+    form: str,
+    strict: bool,
+    suppress: Path | None,
+    measured: Sequence[Path],
+    list_rules: bool,
+    explain: str | None,
 ) -> None:
-    """Find recurrent nodes that violate the ONNX specification, without running them.
+    """Find recurrent nodes of ONNX models that violate the ONNX specification, without running them.
 
     Exit code 0: no error; 1: an error was found, or onnxspec failed (with --strict: anything at all); 2: bad
     arguments, or a model that cannot be read.
@@ -52,8 +58,6 @@ def check(
         return
     if not models:
         fail("no model is given")
-    if form not in _FORMS:
-        fail(f"there is no format {form!r}; one of {', '.join(_FORMS)}")
     entries = read_suppressions(suppress) if suppress is not None else []
     recorded = read_measured(measured or [])
     everything = []
@@ -77,7 +81,7 @@ def check(
         say(summary(everything))
     for line in idle:
         warn(f"this suppression covers nothing: {line}", "yellow")
-    raise typer.Exit(_exit_code(everything, bool(idle), strict))
+    raise click.exceptions.Exit(_exit_code(everything, bool(idle), strict))
 
 
 def _exit_code(everything: Sequence[Checked], idle: bool, strict: bool) -> int:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Annotated
 
-import typer
+import click
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -21,12 +20,10 @@ _INDENT = 4
 _STYLES = {"stated": "green", "implied": "green", "convention": "yellow", "undefined": "magenta", "arithmetic": "cyan"}
 
 
-def clauses(
-    operator: Annotated[
-        str | None, typer.Argument(metavar="OP[-VERSION]", help="An operator or one version of it, e.g. GRU or GRU-3.")
-    ] = None,
-) -> None:
-    """Show the clauses of an operator, or of all.
+@click.command()
+@click.argument("operator", metavar="[OP[-VERSION]]", required=False)
+def clauses(operator: str | None) -> None:
+    """Show the clauses of an operator (GRU), of one version of it (GRU-3), or of all.
 
     A clause is one statement, with its status: the document states it, it is implied by its equations, it is a
     convention of implementers, the document leaves it undefined, or it is arithmetic. Only what is stated or implied

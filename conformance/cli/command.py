@@ -7,78 +7,44 @@ import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ..probes.wrapped import named_target
 from ..targets.target import Target, table_names
 from ..workers.pool import processors
 from .terminal import fail
 
-Targets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="TARGET",
-        help="onnxruntime (default), onnxruntime:NAMEExecutionProvider, backend:package.module, or a name of "
-        "'onnxspec targets' or targets.toml (there * and ? are wildcards); repeatable.",
-    ),
-]
-ProfileName = Annotated[
-    str,
-    typer.Option(
-        "--profile",
-        "-p",
-        metavar="NAME",
-        help="smoke, core, full or quantized [default: core].",
-        show_default=False,
-    ),
-]
-Ops = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--op",
-        metavar="OP[-VERSION]",
-        help="Only this operator, e.g. GRU or GRU-22; repeatable.",
-    ),
-]
-Types = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--type",
-        metavar="TYPE",
-        help="Only float16, bfloat16, float32 or float64; repeatable.",
-    ),
-]
-CaseIds = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--case",
-        metavar="CASE",
-        help="Only this id (* and ?: wildcards), JSON (list --json), test-case folder (./DIR), or @FILE of those; "
-        "repeatable.",
-    ),
-]
-Jobs = Annotated[
-    int,
-    typer.Option(
-        "--jobs",
-        "-j",
-        metavar="N",
-        min=1,
-        max=1024,
-        help="Number of processes [default: all cores].",
-        show_default=False,
-    ),
-]
+PATH = click.Path(path_type=Path)
 CORES = processors()
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders that 'onnxspec run' has written.")]
-TargetsFile = Annotated[
-    Path | None,
-    typer.Option("--targets-file", metavar="FILE", help="Named targets [default: ./targets.toml]."),
-]
+
+profile_option = click.option(
+    "--profile",
+    "-p",
+    metavar="NAME",
+    default="core",
+    help="smoke, core, full or quantized [default: core].",
+)
+op_option = click.option(
+    "--op", metavar="OP[-VERSION]", multiple=True, help="Only this operator, e.g. GRU or GRU-22; repeatable."
+)
+type_option = click.option(
+    "--type",
+    metavar="TYPE",
+    multiple=True,
+    help="Only float16, bfloat16, float32 or float64; repeatable.",
+)
+case_option = click.option(
+    "--case",
+    metavar="CASE",
+    multiple=True,
+    help="Only this id (* and ?: wildcards), JSON (list --json), test-case folder (./DIR), or @FILE of those; "
+    "repeatable.",
+)
+targets_file_option = click.option(
+    "--targets-file", metavar="FILE", type=PATH, help="Named targets [default: ./targets.toml]."
+)
+runs_argument = click.argument("runs", metavar="RUN...", type=PATH, nargs=-1, required=True)
 
 
 def require_writable(path: Path) -> None:
@@ -92,7 +58,7 @@ def require_writable(path: Path) -> None:
 def folder_named(text: str) -> Path:
     """Parse the name of a folder. An empty one comes from an unset variable of a script."""
     if not text:
-        raise typer.BadParameter("the name of a folder is empty")
+        raise click.BadParameter("the name of a folder is empty")
     return Path(text)
 
 

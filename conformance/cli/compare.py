@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ..comparing.comparison import compare as compare_model
 from ..comparing.comparison import lines_of
+from .command import PATH
 from .nodes import arrays_of
 from .terminal import console_on
 
 
-def compare(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="ONNX model.")],
-    inputs: Annotated[Path, typer.Argument(metavar="INPUTS", help="Inputs of the model by name, as .npz.")],
-    outputs: Annotated[
-        Path,
-        typer.Argument(
-            metavar="OUTPUTS", help="The framework's results as .npz, by name of an output or of a tensor inside."
-        ),
-    ],
-) -> None:
+@click.command()
+@click.argument("model", metavar="MODEL", type=PATH, required=True)
+@click.argument("inputs", metavar="INPUTS", type=PATH, required=True)
+@click.argument("outputs", metavar="OUTPUTS", type=PATH, required=True)
+def compare(model: Path, inputs: Path, outputs: Path) -> None:
     """Compare a model with a framework's results, and find the cause of a difference.
+
+    INPUTS is an .npz file of the inputs of the ONNX model, by name. OUTPUTS is an .npz file of the framework's results,
+    by name of an output or of a tensor inside.
 
     Exit code 0: the results agree; 1: they differ, explained or not; 2: the model or the arrays cannot be used.
     """
@@ -34,4 +32,4 @@ def compare(
     console.print(answer, style="bold green" if comparison.agrees else "bold red", markup=False, soft_wrap=True)
     for line in lines:
         console.print(line, markup=False, emoji=False, soft_wrap=True, highlight=False)
-    raise typer.Exit(0 if comparison.agrees else 1)
+    raise click.exceptions.Exit(0 if comparison.agrees else 1)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ...cases import Spec, digests_for, operator_versions
 from ...cases.directories.manifest import MANIFEST, NOT_BUILT, Origin, generate
@@ -18,7 +17,7 @@ from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, all_listed, select_probes, selection_of
 from ..results.environment import version_of
 from ..text import plural
-from .command import CaseIds, Ops, ProfileName, Types
+from .command import PATH, case_option, op_option, profile_option, type_option
 from .terminal import fail, put, say, warn, why
 
 _REASONS = 6
@@ -28,15 +27,15 @@ _FLOAT = ("core", "full")
 """Profiles to which dense cases are added that a runner with one tolerance may judge: all of them are float nodes."""
 
 
+@click.command()
+@click.option("--out", "-o", metavar="DIR", type=PATH, required=True, help="New or empty folder.")
+@profile_option
+@op_option
+@type_option
+@case_option
+@click.option("--all", "everything", is_flag=True, help="Also write cases that a fixed tolerance cannot judge fairly.")
 def generate_cases(
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="New or empty folder.")],
-    profile: ProfileName = "core",
-    op: Ops = None,
-    type: Types = None,
-    case: CaseIds = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also write cases that a fixed tolerance cannot judge fairly.")
-    ] = False,
+    out: Path, profile: str, op: Sequence[str], type: Sequence[str], case: Sequence[str], everything: bool
 ) -> None:
     """Write cases as ONNX test-case directories, with a manifest.
 
@@ -66,7 +65,7 @@ def generate_cases(
     broken = [entry for entry in manifest["left_out"] if entry["reason"].startswith(NOT_BUILT)]
     for entry in broken:
         warn(f"{entry['case']}: {entry['reason']}", "red")
-    raise typer.Exit(1 if broken or not written else 0)
+    raise click.exceptions.Exit(1 if broken or not written else 0)
 
 
 def _fair(chosen: Selection, known: Collection[str]) -> list[Spec]:
@@ -114,13 +113,15 @@ def _command(chosen: Selection, everything: bool) -> str:
     return shlex.join(["onnxspec", "generate", "--out", "DIR", *options_of(chosen), *(["--all"] if everything else [])])
 
 
+@click.command()
+@profile_option
+@op_option
+@type_option
+@case_option
+@click.option("--features", is_flag=True, help="Print the features of each case.")
+@click.option("--json", "as_json", is_flag=True, help="Print each case as JSON, for --case.")
 def list_cases(
-    profile: ProfileName = "core",
-    op: Ops = None,
-    type: Types = None,
-    case: CaseIds = None,
-    features: Annotated[bool, typer.Option("--features", help="Print the features of each case.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print each case as JSON, for --case.")] = False,
+    profile: str, op: Sequence[str], type: Sequence[str], case: Sequence[str], features: bool, as_json: bool
 ) -> None:
     """List the cases of a profile, one a line."""
     if features and as_json:

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
+import click.exceptions
 
 from ..probes.drawn import fresh_profile
 from ..results.writer import RunWriter, fresh_folder
@@ -51,7 +51,7 @@ def execute_plan(
     named: bool = True,
     update: bool = False,
 ) -> NoReturn:
-    """Run a plan here or on a cluster, and report. If it is interrupted, print how to resume it. Raise typer.Exit.
+    """Run a plan here or on a cluster, and report. If it is interrupted, print how to resume it. Raise click's Exit.
 
     nodes
         The recurrent nodes, for a model.
@@ -82,7 +82,7 @@ def execute_plan(
             say(line)
     if not wanted.quiet:
         say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}", *issues)
-    raise typer.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
+    raise click.exceptions.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
 
 def _finished(

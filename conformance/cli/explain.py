@@ -7,9 +7,8 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
@@ -28,41 +27,26 @@ from ..results.expected.entries import applying, expectations_of
 from ..targets.target import ACCURACY, Target
 from ..workers.job import Outcome
 from ..workers.process import TargetProcess, TargetUnavailable
-from .command import TargetsFile, target_called
+from .command import target_called, targets_file_option
 from .display import could_not_start
 from .terminal import console_on, fail, put, why
 
 _NAMED = 10
 
 
-def explain(
-    case: Annotated[
-        str,
-        typer.Argument(
-            metavar="CASE",
-            help="Case id, of which a unique beginning is enough; the JSON of a case; or a test-case directory, ./DIR.",
-        ),
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="TARGET",
-            help="Also show what this target returns.",
-        ),
-    ] = None,
-    emit: Annotated[
-        str | None,
-        typer.Option(
-            "--emit",
-            metavar="script|node-test",
-            help="Print a script that needs only onnx, NumPy and the runtime; or a node test in onnx's form.",
-        ),
-    ] = None,
-    targets_file: TargetsFile = None,
-) -> None:
+@click.command()
+@click.argument("case", metavar="CASE", required=True)
+@click.option("--target", "-t", metavar="TARGET", help="Also show what this target returns.")
+@click.option(
+    "--emit",
+    type=click.Choice(("script", "node-test")),
+    help="Print a script that needs only onnx, NumPy and the runtime; or a node test in onnx's form.",
+)
+@targets_file_option
+def explain(case: str, target: str | None, emit: str | None, targets_file: Path | None) -> None:
     """Show one case, step by step.
+
+    CASE is an id, of which a unique beginning is enough; the JSON of a case; or a test-case directory, ./DIR.
 
     Prints its node, its clauses, and the expected gates at every step beside what a target returned.
     """
@@ -74,8 +58,6 @@ def explain(
             fail(f"the wrap {chosen.wrap!r} cannot be put around {probe.id}")
         (probe,) = lane
     if emit is not None:
-        if emit not in ("script", "node-test"):
-            fail(f"unknown form {emit!r} of --emit; there are: script, node-test")
         return _emit_script(probe, chosen) if emit == "script" else _emit_node_test(probe)
     outcomes: Sequence[Outcome] = ()
     judgement: Judgement | None = None

@@ -3,49 +3,44 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ...reference import FORMATS, operator_version
 from ..fuzzing.search import Search
 from ..probes.selection import UnknownName, chosen_versions, operator_types, selection_of
 from ..running.run import Plan
 from .ci import Output
-from .command import CORES, Ops, TargetsFile, Types, command_given, folder_named, target_called
+from .command import CORES, command_given, folder_named, op_option, target_called, targets_file_option, type_option
 from .execution import execute_plan, fresh_run
 from .terminal import warn
 
 _MINUTES = 1.0
 
 
+@click.command()
+@click.option("--target", "-t", metavar="TARGET", default="onnxruntime", help="Runtime to test [default: onnxruntime].")
+@op_option
+@type_option
+@click.option("--minutes", metavar="M", type=click.FloatRange(min=0.0), help="Time to search [default: 1].")
+@click.option("--examples", metavar="N", type=click.IntRange(min=1), help="Number of cases, instead of a time.")
+@click.option(
+    "--seed", metavar="S", type=click.IntRange(min=0), help="Seed of the search [default: a new one, printed]."
+)
+@click.option("--out", "-o", metavar="DIR", type=folder_named, help="Results [default: new, in runs/].")
+@targets_file_option
 def fuzz(
-    target: Annotated[
-        str,
-        typer.Option(
-            "--target", "-t", metavar="TARGET", help="Runtime to test [default: onnxruntime].", show_default=False
-        ),
-    ] = "onnxruntime",
-    op: Ops = None,
-    type: Types = None,
-    minutes: Annotated[
-        float | None,
-        typer.Option("--minutes", metavar="M", min=0.0, help="Time to search [default: 1]."),
-    ] = None,
-    examples: Annotated[
-        int | None, typer.Option("--examples", metavar="N", min=1, help="Number of cases, instead of a time.")
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="S", min=0, help="Seed of the search [default: a new one, printed]."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", parser=folder_named, help="Results [default: new, in runs/]."),
-    ] = None,
-    targets_file: TargetsFile = None,
+    target: str,
+    op: Sequence[str],
+    type: Sequence[str],
+    minutes: float | None,
+    examples: int | None,
+    seed: int | None,
+    out: Path | None,
+    targets_file: Path | None,
 ) -> None:
     """Run random cases beyond the profiles, and report failures as run does.
 

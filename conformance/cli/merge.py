@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
+import click
 
 from ..running.merge import merge as merge_runs
 from ..running.run import Run
-from .command import Runs, command_given
+from .command import PATH, command_given, runs_argument
 from .directories import options_of
 from .display import summarize
 from .terminal import console_on, fail, say, warn, why
 
 
-def merge(
-    runs: Runs,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the merged run.")],
-) -> NoReturn:
+@click.command()
+@runs_argument
+@click.option("--out", "-o", metavar="DIR", type=PATH, required=True, help="Folder for the merged run.")
+def merge(runs: Sequence[Path], out: Path) -> NoReturn:
     """Merge the shards of a run.
 
     Findings are computed from all results, and there is a report. Runs of other cases or targets are refused. Missing
@@ -41,7 +41,7 @@ def merge(
         warn(line)
     summarize(run, console_on(sys.stdout))
     say("", f"results: {out / 'results.jsonl'}", f"report:  {page}")
-    raise typer.Exit(run.exit_code)
+    raise click.exceptions.Exit(run.exit_code)
 
 
 def _missing(run: Run) -> Iterator[str]:

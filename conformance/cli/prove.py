@@ -7,32 +7,35 @@ import csv
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 from rich.progress import track
 
 from ...cases import Spec
 from ...reference import FAULTS
 from ..probes.selection import UnknownName, select, selection_of
 from ..proof.proof import ENOUGH, FEWEST, FINE, Proof, Row, prove
-from .command import CORES, Ops, ProfileName, Types, require_writable
+from .command import CORES, PATH, op_option, profile_option, require_writable, type_option
 from .terminal import console_on, fail, say, warn
 
 _COLUMNS = ("fault", "clause", "operator", "type", "cases", "well", "best", "by")
 
 
-def prove_cases(
-    profile: ProfileName = "core",
-    op: Ops = None,
-    type: Types = None,
-    fault: Annotated[
-        list[str] | None, typer.Option("--fault", metavar="ID", help="Only this fault; repeatable.")
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="Table of all faults, as CSV.")] = Path(
-        "proof.csv"
-    ),
-) -> None:
+@click.command()
+@profile_option
+@op_option
+@type_option
+@click.option("--fault", metavar="ID", multiple=True, help="Only this fault; repeatable.")
+@click.option(
+    "--out",
+    "-o",
+    metavar="FILE",
+    type=PATH,
+    default="proof.csv",
+    show_default=True,
+    help="Table of all faults, as CSV.",
+)
+def prove_cases(profile: str, op: Sequence[str], type: Sequence[str], fault: Sequence[str], out: Path) -> None:
     """Test the test suite (mutation testing).
 
     Every fault (the reference with one thing wrong) and every conforming variant runs through a profile. At least two
@@ -64,7 +67,7 @@ def prove_cases(
     caught = {row.fault for row in proof.rows} - {row.fault for row in proof.surviving}
     total = len({row.fault for row in proof.rows})
     say(f"{len(specs)} cases catch {len(caught)} of {total} faults; table: {out}")
-    raise typer.Exit(1 if complaints else 0)
+    raise click.exceptions.Exit(1 if complaints else 0)
 
 
 def _require_faults(ids: Sequence[str], specs: Sequence[Spec]) -> None:

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import enum
 import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from ..text import plural
-from .command import Runs, command_given
+from .command import PATH, command_given, runs_argument
 from .terminal import fail, put, say, warn, why
 
 if TYPE_CHECKING:
     from ...reports.run import Run
 
 
-def report(
-    runs: Runs,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Folder for the report; an earlier one is replaced."),
-    ] = None,
-    issue: Annotated[
-        str | None,
-        typer.Option(
-            "--issue",
-            metavar="FINDING",
-            help="Write one finding as an issue for the runtime's maintainers instead, to --out or standard output. "
-            "FINDING: its number on the page, the beginning of its title, or its smallest case.",
-        ),
-    ] = None,
-) -> None:
+@click.command()
+@runs_argument
+@click.option("--out", "-o", metavar="DIR", type=PATH, help="Folder for the report; an earlier one is replaced.")
+@click.option(
+    "--issue",
+    metavar="FINDING",
+    help="Write one finding as an issue for the runtime's maintainers instead, to --out or standard output. "
+    "FINDING: its number on the page, the beginning of its title, or its smallest case.",
+)
+def report(runs: Sequence[Path], out: Path | None, issue: str | None) -> None:
     """Write one report of several runs.
 
     Runs may be of different targets, versions or days. The report can be moved or sent. Runs that cannot be read are
@@ -67,7 +60,7 @@ def report(
         fail(why(error))
     results = sum(len(run.results) for run in readable)
     say(f"{plural(len(readable), 'run')}, {plural(results, 'result')}", f"report: {page}")
-    raise typer.Exit(int(len(readable) < len(runs)))
+    raise click.exceptions.Exit(int(len(readable) < len(runs)))
 
 
 def _write_issue(runs: Sequence[Run], named: str, out: Path | None) -> None:
@@ -86,12 +79,12 @@ def _write_issue(runs: Sequence[Run], named: str, out: Path | None) -> None:
     say(f"issue: {out}")
 
 
-def site(
-    runs: Runs,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Folder for the site; an earlier one is replaced.")
-    ],
-) -> None:
+@click.command()
+@runs_argument
+@click.option(
+    "--out", "-o", metavar="DIR", type=PATH, required=True, help="Folder for the site; an earlier one is replaced."
+)
+def site(runs: Sequence[Path], out: Path) -> None:
     """Write a static site: what each runtime computes correctly, and since which release.
 
     Give it runs of several runtimes, and of several releases of each. The site needs no server, and has badges.
@@ -112,22 +105,22 @@ def site(
     for problem in (*problems, *remarks):
         warn(f"warning: {problem}")
     say(f"site: {page}")
-    raise typer.Exit(int(bool(remarks) or len(readable) < len(runs)))
+    raise click.exceptions.Exit(int(bool(remarks) or len(readable) < len(runs)))
 
 
-class Form(str, enum.Enum):
-    """Form of a difference."""
-
-    TEXT = "text"
-    MARKDOWN = "markdown"
-    JSON = "json"
-
-
-def diff(
-    old: Annotated[Path, typer.Argument(metavar="OLD", help="Folder of the earlier run.")],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="Folder of the later run.")],
-    form: Annotated[Form, typer.Option("--format", "-f", help="Output format.")] = Form.TEXT,
-) -> None:
+@click.command()
+@click.argument("old", metavar="OLD", type=PATH, required=True)
+@click.argument("new", metavar="NEW", type=PATH, required=True)
+@click.option(
+    "--format",
+    "-f",
+    "form",
+    type=click.Choice(("text", "markdown", "json")),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+def diff(old: Path, new: Path, form: str) -> None:
     """Compare two runs: what got worse, better or otherwise different.
 
     Targets of the same name are compared, or the only target of each run. Cases that only one run has are listed
@@ -149,18 +142,18 @@ def diff(
             f"the runs have no target in common: {', '.join(comparison.only_old) or 'none'} in {old}, "
             f"{', '.join(comparison.only_new) or 'none'} in {new}"
         )
-    if form is Form.MARKDOWN:
+    if form == "markdown":
         from ...reports.templates import markdown_of
 
         text = markdown_of("difference.md", comparison=comparison)
-    elif form is Form.JSON:
+    elif form == "json":
         text = json.dumps(as_json(comparison), indent=1, allow_nan=False) + "\n"
     else:
         from ...reports.templates import text_of
 
         text = text_of("difference.md", comparison=comparison)
     put(text)
-    raise typer.Exit(int(comparison.worse))
+    raise click.exceptions.Exit(int(comparison.worse))
 
 
 def _command_shown() -> str:

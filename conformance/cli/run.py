@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from ..probes.drawn import MOST, fresh_profile_name, nonce_profile_name, some_seed
 from ..probes.selection import Selection, selection_of
@@ -20,17 +20,16 @@ from ..running.run import Plan
 from .ci import Output
 from .command import (
     CORES,
-    CaseIds,
-    Jobs,
-    Ops,
-    ProfileName,
-    Targets,
-    TargetsFile,
-    Types,
+    PATH,
+    case_option,
     command_given,
     folder_named,
+    op_option,
+    profile_option,
     require_writable,
+    targets_file_option,
     targets_of,
+    type_option,
 )
 from .execution import execute_plan, fresh_run
 from .terminal import fail, warn, why
@@ -41,70 +40,81 @@ if TYPE_CHECKING:
 _RANDOM = re.compile(r"([0-9]{1,9})(?::(.*))?", re.DOTALL)
 
 
+@click.command()
+@click.pass_context
+@click.argument("model", metavar="[MODEL]", type=PATH, required=False)
+@click.option(
+    "--target",
+    "-t",
+    metavar="TARGET",
+    multiple=True,
+    help="onnxruntime (default), onnxruntime:NAMEExecutionProvider, backend:package.module, or a name of "
+    "'onnxspec targets' or targets.toml (there * and ? are wildcards); repeatable.",
+)
+@profile_option
+@op_option
+@type_option
+@case_option
+@click.option("--random", metavar="N[:SEED]", help="Run N random cases instead of a profile.")
+@click.option("--nonce", metavar="NONCE", help="Add the cases of an auditor's nonce; implies --record.")
+@click.option("--model", "model_option", metavar="FILE", hidden=True, type=PATH, help="Same as MODEL, as in 0.4.")
+@click.option("--inputs", metavar="FILE", type=PATH, help="Input data of the model, as .npz.")
+@click.option("--keep", metavar="DIR", type=PATH, help="Write its nodes as test-case directories.")
+@click.option("--expected", metavar="FILE|none", help="List of known failures [default: the target's].")
+@click.option("--update-expected", is_flag=True, help="Bring the target's own list of known failures up to date.")
+@click.option(
+    "--require",
+    metavar="WHAT",
+    multiple=True,
+    help="Fail if OP-VERSION:TYPE is unsupported, or special-values are lost; repeatable.",
+)
+@click.option("--no-extra", is_flag=True, help="Add no random cases, and search no smaller failing ones.")
+@click.option("--shard", metavar="K/N", help="Run part K of N; merge joins them.")
+@click.option("--out", "-o", metavar="DIR", type=folder_named, help="Results [default: new, in runs/].")
+@click.option("--resume", is_flag=True, help="Continue the run in --out.")
+@click.option("--record", is_flag=True, help="Keep all outputs, for certify.")
+@click.option(
+    "--jobs",
+    "-j",
+    metavar="N",
+    type=click.IntRange(1, 1024),
+    default=CORES,
+    help="Number of processes [default: all cores].",
+)
+@click.option("--scheduler", metavar="ADDRESS", help="Use a Dask cluster: tls://HOST:PORT, or local.")
+@targets_file_option
+@click.option("--junit", metavar="FILE", type=PATH, help="Write JUnit XML, too.")
+@click.option("--quiet", "-q", is_flag=True, help="Print new failures only.")
 def run(
-    context: typer.Context,
-    model: Annotated[
-        Path | None,
-        typer.Argument(metavar="MODEL", help="Run the recurrent nodes of this ONNX model.", show_default=False),
-    ] = None,
-    target: Targets = None,
-    profile: ProfileName = "core",
-    op: Ops = None,
-    type: Types = None,
-    case: CaseIds = None,
-    random: Annotated[
-        str | None, typer.Option("--random", metavar="N[:SEED]", help="Run N random cases instead of a profile.")
-    ] = None,
-    nonce: Annotated[
-        str | None,
-        typer.Option("--nonce", metavar="NONCE", help="Add the cases of an auditor's nonce; implies --record."),
-    ] = None,
-    model_option: Annotated[
-        Path | None, typer.Option("--model", metavar="FILE", hidden=True, help="Same as MODEL, as in 0.4.")
-    ] = None,
-    inputs: Annotated[
-        Path | None, typer.Option("--inputs", metavar="FILE", help="Input data of the model, as .npz.")
-    ] = None,
-    keep: Annotated[
-        Path | None, typer.Option("--keep", metavar="DIR", help="Write its nodes as test-case directories.")
-    ] = None,
-    expected: Annotated[
-        str | None,
-        typer.Option("--expected", metavar="FILE|none", help="List of known failures [default: the target's]."),
-    ] = None,
-    update_expected: Annotated[
-        bool, typer.Option("--update-expected", help="Bring the target's own list of known failures up to date.")
-    ] = False,
-    require: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--require",
-            metavar="WHAT",
-            help="Fail if OP-VERSION:TYPE is unsupported, or special-values are lost; repeatable.",
-        ),
-    ] = None,
-    no_extra: Annotated[
-        bool, typer.Option("--no-extra", help="Add no random cases, and search no smaller failing ones.")
-    ] = False,
-    shard: Annotated[
-        str | None, typer.Option("--shard", metavar="K/N", help="Run part K of N; merge joins them.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="DIR", parser=folder_named, help="Results [default: new, in runs/]."),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
-    record: Annotated[bool, typer.Option("--record", help="Keep all outputs, for certify.")] = False,
-    jobs: Jobs = CORES,
-    scheduler: Annotated[
-        str | None,
-        typer.Option("--scheduler", metavar="ADDRESS", help="Use a Dask cluster: tls://HOST:PORT, or local."),
-    ] = None,
-    targets_file: TargetsFile = None,
-    junit: Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML, too.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print new failures only.")] = False,
+    context: click.Context,
+    model: Path | None,
+    target: Sequence[str],
+    profile: str,
+    op: Sequence[str],
+    type: Sequence[str],
+    case: Sequence[str],
+    random: str | None,
+    nonce: str | None,
+    model_option: Path | None,
+    inputs: Path | None,
+    keep: Path | None,
+    expected: str | None,
+    update_expected: bool,
+    require: Sequence[str],
+    no_extra: bool,
+    shard: str | None,
+    out: Path | None,
+    resume: bool,
+    record: bool,
+    jobs: int,
+    scheduler: str | None,
+    targets_file: Path | None,
+    junit: Path | None,
+    quiet: bool,
 ) -> None:
     """Run test cases on targets and report what is wrong. Results go to a folder, with a report to read.
+
+    With MODEL, the recurrent nodes of that ONNX model run in place of the cases of a profile.
 
     Exit code 0: every failing result was expected; 1: one was not; 2: bad arguments; 3: a target could not start.
     """
@@ -113,6 +123,8 @@ def run(
         require_writable(junit)
     if resume and out is None:
         fail("--resume needs --out: which run is to go on?")
+    if model is not None and model_option is not None:
+        fail("MODEL and --model both name a model: leave one out")
     model = model or model_option
     if model is not None and model.is_dir():
         fail(f"{model} is a folder: --case {model}/ runs the test-case directories in it")

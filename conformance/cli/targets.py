@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from ..targets.adapters import EXTERNAL
 from ..workers.survey import Surveyed, providers_of, survey_targets, way_to_install
-from .command import TargetsFile
+from .command import targets_file_option
 from .terminal import say
 
 _HEADINGS = {
@@ -24,10 +23,10 @@ _FORMS = (
 )
 
 
-def list_targets(
-    targets_file: TargetsFile = None,
-    all: Annotated[bool, typer.Option("--all", help="Also start targets on other machines and in containers.")] = False,
-) -> None:
+@click.command()
+@targets_file_option
+@click.option("--all", is_flag=True, help="Also start targets on other machines and in containers.")
+def list_targets(targets_file: Path | None, all: bool) -> None:
     """List the targets, and how to install missing ones.
 
     Every runtime is started once, in its own process; those on other machines and in containers only with --all.

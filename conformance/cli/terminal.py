@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NoReturn, TextIO, cast
 
-import typer
+import click.exceptions
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
@@ -147,7 +147,7 @@ def fail(message: str, code: int = 2, lines: Iterable[str] = ()) -> NoReturn:
     warn(f"onnxspec: {message}", "red")
     for line in lines:
         warn(f"  {line}")
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)
 
 
 def put(text: str) -> None:
@@ -157,7 +157,7 @@ def put(text: str) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         drop(sys.stdout)
-        raise typer.Exit from None
+        raise click.exceptions.Exit(0) from None
 
 
 def why(error: OSError) -> str:

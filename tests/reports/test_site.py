@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from onnxspec.conformance.cli.application import app
 from onnxspec.reports.run import read_runs

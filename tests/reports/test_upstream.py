@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from onnxspec.cases import CaseSpec
 from onnxspec.cases.portable import case_text

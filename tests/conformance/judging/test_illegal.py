@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from onnxspec.cases import Case, CaseSpec, build_case
 from onnxspec.cases.specs.illegal import illegal_cases

@@ -19,9 +19,9 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from click.testing import CliRunner
 from numpy.typing import NDArray
 from rich.console import Console
-from typer.testing import CliRunner
 
 from onnxspec.cases import Feed, Trial, build_case, profile
 from onnxspec.cases.operators.extended_lstm.codec import calibrated

@@ -304,7 +304,7 @@ def test_an_interrupted_run_keeps_what_it_has_and_doing_as_told_completes_it(
     with UnderWay(kin, tmp_path) as run:
         run.process.send_signal(getattr(signal, name))
         out, err = (text.decode() for text in run.process.communicate(timeout=590))
-    assert (run.process.returncode, out.strip()) == (130, "")  # older versions of typer end the line
+    assert (run.process.returncode, out.strip()) == (130, "")
     (line,) = err.splitlines()
     assert "interrupted" in line
     assert str(run.out) in line

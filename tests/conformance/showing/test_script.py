@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
 from onnxspec.cases.specs.graphs import GRAPHS
