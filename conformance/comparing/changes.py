@@ -8,7 +8,7 @@ RNN, which print the order of gates and the defaults of attributes; PyTorch's do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations, product
@@ -176,24 +176,19 @@ def _gate_orders(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
             yield _change(
                 f"the {direction} direction's blocks {in_order}",
                 f"reorder the {direction} direction's blocks of {listed(present)} to {', '.join(letters)}",
-                partial(_reordered, names=present, order=order, letters=letters, directions=[d]),
+                partial(_reordered, names=present, order=order, letters=letters, directions=slice(d, d + 1)),
             )
 
 
 def _reordered(
-    inputs: Arrays, names: list[str], order: str, letters: str, directions: Sequence[int] = (0, 1)
+    inputs: Arrays, names: list[str], order: str, letters: str, directions: slice = slice(None)
 ) -> dict[str, Array]:
     """Return blocks that are in the order `order`, in the document's order, in some directions."""
     places = [order.index(letter) for letter in letters]
-    result = {}
-    for name in names:
-        count = len(letters) * (2 if name == "B" else 1)
-        blocks = np.split(inputs[name], count, axis=1)
-        starts = (0, len(letters)) if name == "B" else (0,)
-        ordered = np.concatenate([blocks[start + index] for start in starts for index in places], axis=1)
-        kept = [d for d in range(len(ordered)) if d not in directions]
-        ordered[kept] = inputs[name][kept]
-        result[name] = ordered
+    result = {name: inputs[name].copy() for name in names}
+    for name, array in result.items():
+        blocks = array.reshape(len(array), 2 if name == "B" else 1, len(letters), -1)
+        array[directions] = blocks[:, :, places].reshape(array.shape)[directions]
     return result
 
 
@@ -232,13 +227,6 @@ def _weights(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
             words = f"each gate's block of {name} transposed"
             remedy = f"transpose each gate's block of {name}"
             yield _change(words, remedy, partial(_transposed_blocks, name=name, count=count))
-    if "P" in inputs:
-        yield with_inputs("no peepholes", "remove P", P=None)
-        for order in map("".join, permutations("iof")):
-            if order != "iof":
-                words = f"the blocks of P in the order {', '.join(order)}"
-                blocks = _reordered(inputs, ["P"], order, "iof")
-                yield with_inputs(words, "reorder the blocks of P to i, o, f", **blocks)
 
 
 def _from_reshape(values: Arrays, name: str) -> dict[str, Array]:
@@ -328,20 +316,6 @@ def _backward(node: RecurrentNode, output: str, array: Array) -> Array:
     return half
 
 
-def _not_reversed(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
-    """Return outputs whose backward half was computed as a forward direction.
-
-    It gets X reversed, and its Y is reversed back.
-    """
-    time = _layout(node)
-    outputs = evaluated(node.node, inputs)
-    flipped = evaluated(node.node, {**inputs, "X": np.flip(inputs["X"], time).copy()})
-    flipped["Y"] = np.flip(flipped["Y"], time)
-    for name, array in outputs.items():
-        _backward(node, name, array)[...] = _backward(node, name, flipped[name])
-    return outputs
-
-
 def _not_put_back(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
     outputs = evaluated(node.node, inputs)
     Y = outputs["Y"]
@@ -366,11 +340,6 @@ def _exchanged_outputs(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Arra
 
 
 _BACKWARD_HALVES = (
-    (
-        "the backward half run forward in time, not reversed",
-        "the framework ran its backward half on X in the same order: use a forward node with its weights, or reverse X",
-        _not_reversed,
-    ),
     (
         "the backward half of Y in the order in which it was computed",
         "the framework did not put the backward half back in the order of time: reverse that half of its results",
