@@ -132,6 +132,7 @@ def test_more_bytes_than_a_case_may_return_are_not_taken(tmp_path: Path) -> None
 
 
 DESCRIPTIONS = {
+    "send({'type': 'hello', 'protocol': 2}); time.sleep(60)": "speaks another protocol",
     "description = 7": "makes no sense",
     "description = {'runtime': 7}": "whose runtime is no text",
     "description = {'version': ['1']}": "whose version is no text",

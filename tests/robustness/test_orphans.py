@@ -132,12 +132,13 @@ def test_a_program_that_reports_a_case_twice_is_no_reason_to_blame_the_next(tmp_
 def test_a_crash_that_was_seen_gets_no_second_try(tmp_path: Path, words: str, name: str) -> None:
     """A shell reports a signal by an exit code such as 139 (the second parameter set)."""
     count = tmp_path / "count"
-    counted = f"open({str(count)!r}, 'a').write('x'); {words}"
+    counted = f"open({str(count)!r}, 'a').write('x'); print('last words', flush=True); {words}"
     with TargetProcess(program(tmp_path)) as process:
         process.start()
         outcomes = list(process.run([job(), job(counted), job()]))
     assert [outcome.status for outcome in outcomes] == ["ran", "crashed", "ran"]
     assert outcomes[1].signal == name
+    assert "last words" in outcomes[1].captured
     assert count.read_text() == "x"
 
 

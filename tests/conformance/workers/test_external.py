@@ -205,57 +205,11 @@ def test_what_it_reports_is_what_there_is(fake: Target) -> None:
     assert good.status == "ran"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("print('last words', flush=True); os.abort()", "SIGABRT"),
-        ("os.write(wire, b'let me see')", "bytes that are no frame: let me see"),
-        ("report = None", "out of turn"),
-        ("report['status'] = 'fine'", "'fine'"),
-        ("del report['phase']", "`phase`"),
-        ("lists[0][0].append(99)", "names array 99 of 1"),
-    ],
-    ids=["abort", "talk", "skip", "not that status", "no phase", "no such array"],
-)
-def test_a_breach_costs_one_job(fake: Target, words: str, said: str) -> None:
-    before, breach, *after = run(fake, job(), job(words), job(), job())
-    assert breach.status == "crashed"
-    assert said in breach.message
-    assert [outcome.status for outcome in (before, *after)] == ["ran"] * 3
-    if said == "SIGABRT":
-        assert "last words" in breach.captured
-
-
-def test_a_hang_costs_its_time(fake: Target) -> None:
-    outcomes = run(replace(fake, time_limit=3.0), job(), job("time.sleep(60)"), job())
-    assert [outcome.status for outcome in outcomes] == ["ran", "timed-out", "ran"]
-
-
-@pytest.mark.parametrize(
-    ("opening", "said"),
-    [
-        ("send({'type': 'hello', 'protocol': 2}); time.sleep(60)", "speaks another protocol"),
-        ("sys.exit('this program wants a licence')", "this program wants a licence"),
-    ],
-    ids=["another version", "no hello"],
-)
-def test_one_that_does_not_begin_right_is_unavailable(fake: Target, opening: str, said: str) -> None:
-    target = replace(fake, environment={"OPENING": opening})
-    with TargetProcess(target) as process, pytest.raises(TargetUnavailable, match=said):
-        process.start()
-
-
 def test_it_may_greet_and_refuse_to_start(fake: Target) -> None:
     assert run(replace(fake, environment={"OPENING": "os.write(wire, b'Welcome!\\n')"}), job())[0].status == "ran"
     with TargetProcess(replace(fake, options={"colour": 1})) as process:  # noqa: SIM117
         with pytest.raises(TargetUnavailable, match="unknown option 'colour'"):
             process.start()
-
-
-def test_more_jobs_than_a_message_holds_come_back_in_order(fake: Target) -> None:
-    outcomes = run(fake, *(Job(str(number), b"", ({"X": X + number},)) for number in range(120)))
-    assert [outcome.key for outcome in outcomes] == [str(number) for number in range(120)]
-    assert all(np.array_equal(np.asarray(o.outputs[0][0][0]), X + n) for n, o in enumerate(outcomes))
 
 
 @pytest.mark.parametrize(
