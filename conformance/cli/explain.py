@@ -14,7 +14,7 @@ from ...cases.directories.directory import DataSet, write_directory
 from ...cases.directories.fairness import data_sets_of
 from ...reference import document_of, operator_names
 from ...reference.errors import UserError
-from ..diagnosis.diagnose import Single, diagnosed
+from ..diagnosis.diagnose import findings_of_case
 from ..judging.judgement import Judgement
 from ..probes.directory import DirectoryProbe
 from ..probes.naming import expanded, is_portable
@@ -24,6 +24,7 @@ from ..probes.stream import tried
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import slug
 from ..results.expected.entries import applying, expectations_of
+from ..results.records import Finding
 from ..targets.target import ACCURACY, Target
 from ..workers.job import Outcome
 from ..workers.process import TargetProcess, TargetUnavailable
@@ -61,7 +62,8 @@ def explain(case: str, target: str | None, emit: str | None, targets_file: Path 
         return _emit_script(probe, chosen) if emit == "script" else _emit_node_test(probe)
     outcomes: Sequence[Outcome] = ()
     judgement: Judgement | None = None
-    diagnosis, accuracy = Single(), ACCURACY
+    findings: Sequence[Finding] = ()
+    accuracy = ACCURACY
     if chosen is not None:
         try:
             with TargetProcess(chosen) as process:
@@ -69,12 +71,12 @@ def explain(case: str, target: str | None, emit: str | None, targets_file: Path 
                 (one,) = tried(process, [probe], chosen.accuracy)
                 outcomes, judgement, accuracy = one.outcomes, one.judgement, chosen.accuracy
                 listed = applying(expectations_of(chosen), description)
-                diagnosis = diagnosed(one, chosen, process, lambda p: shlex.join(p.repeat(chosen.name)), listed)
+                findings = findings_of_case(one, chosen, process, lambda p: shlex.join(p.repeat(chosen.name)), listed)
         except TargetUnavailable as error:
             fail(f"{chosen.name} {could_not_start(chosen, str(error))}", 3)
     from .explanation import print_explanation
 
-    print_explanation(probe, outcomes, judgement, console_on(sys.stdout), accuracy, diagnosis)
+    print_explanation(probe, outcomes, judgement, console_on(sys.stdout), accuracy, findings)
 
 
 def _emit_node_test(probe: Probe) -> None:

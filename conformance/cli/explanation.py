@@ -13,21 +13,19 @@ from rich.text import Text
 
 from ...cases import ABILITIES, Trial
 from ...cases.specs.subject import Bound
-from ...reference import Interpretations, clause_named, document_saying, fault_named
+from ...reference import Interpretations, clause_named, document_saying
 from ...reference.documents.interpretations import QUESTIONS
-from ..diagnosis.diagnose import Single
 from ..judging.divergence import ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..judging.runs import NodeView, node_views, view_of
 from ..judging.vocabulary import STATUS_WORDS
 from ..probes.probe import Prepared, Probe
 from ..probes.stream import made_ready
+from ..results.records import Finding
 from ..showing.evidence import codecs_of
 from ..showing.tables import tables_of
 from ..workers.process import Job, Outcome
 from ..workers.worker import one_line
-
-_NOTHING = Single()
 
 _LINES_SHOWN = 10  # of what the runtime printed, the last ones
 _LENGTHS_SHOWN = 16
@@ -41,10 +39,10 @@ def print_explanation(
     judgement: Judgement | None,
     console: Console,
     accuracy: str = "standard",
-    diagnosis: Single = _NOTHING,
+    findings: Sequence[Finding] = (),
 ) -> None:
     """Print an explanation. Tables of numbers keep their width, because a number that is cut is a wrong one."""
-    for part in explanation_of(probe, outcomes, judgement, accuracy, diagnosis):
+    for part in explanation_of(probe, outcomes, judgement, accuracy, findings):
         if isinstance(part, Table) and part.title is not None:
             # Apart, since a table breaks its title at its own width.
             console.print(Text(str(part.title), "italic"))
@@ -60,7 +58,7 @@ def explanation_of(
     outcomes: Sequence[Outcome] = (),
     judgement: Judgement | None = None,
     accuracy: str = "standard",
-    diagnosis: Single = _NOTHING,
+    findings: Sequence[Finding] = (),
 ) -> Iterator[RenderableType]:
     """Yield an explanation of a case, from the verdict down to single numbers.
 
@@ -70,8 +68,8 @@ def explanation_of(
         The verdict on them, with the interpretations that the target follows; None: the reference's own.
     accuracy
         Name of the accuracy class whose radii are shown. Raise ValueError for an unknown one.
-    diagnosis
-        The faults that together explain the outputs, and how sure that is.
+    findings
+        The findings whose faults explain the outputs.
     """
     yield Text(probe.id, style="bold")
     prepared = made_ready(probe)
@@ -81,7 +79,8 @@ def explanation_of(
         return
     assert isinstance(prepared, Prepared)
     yield from _verdict(outcomes[0] if outcomes else None, judgement)
-    yield from _explained(diagnosis)
+    for finding in findings:
+        yield from _explained(finding)
     yield from _nodes(prepared, outcomes, judgement)
     if prepared.forbidden:
         yield _heading("What is forbidden")
@@ -97,18 +96,17 @@ def explanation_of(
     yield from _interpretations(probe, prepared, chosen, shown)
 
 
-def _explained(diagnosis: Single) -> Iterator[Text]:
-    """Yield the explanation of a case: confirmed by fresh cases, or consistent with this one."""
-    for id in diagnosis.faults:
-        fault = fault_named(id)
-        summary = fault.summary.rstrip(".") if fault is not None else ""
-        summary += f" (with {conditions})" if (conditions := diagnosis.conditions.get(id)) else ""
-        lead = "explained by  " if diagnosis.certain else "consistent with  "
-        yield Text.assemble((lead, "dim"), (id, "bold"), f": {summary}" if summary else "")
-    if diagnosis.predicted:
-        but = ", but other new cases that should show it pass" if diagnosis.contradicted else ""
-        yield Text(f"  This explanation also predicted {diagnosis.predicted} new cases correctly{but}.", style="dim")
-    elif diagnosis.faults and not diagnosis.certain:
+def _explained(finding: Finding) -> Iterator[Text]:
+    """Yield the explanation of a case by a fault: confirmed by fresh cases, or consistent with this one."""
+    forbidden = finding["kind"] == Verdict.NOT_REJECTED.value  # of which one case is proof
+    certain = forbidden or (finding["foretold"] and not finding["passing"])
+    conditions = f" (with {finding['conditions']})" if finding["conditions"] else ""
+    lead = "explained by  " if certain else "consistent with  "
+    yield Text.assemble((lead, "dim"), (finding["fault"], "bold"), f": {finding['what']}{conditions}")
+    if finding["foretold"]:
+        but = ", but other new cases that should show it pass" if finding["passing"] else ""
+        yield Text(f"  This explanation also predicted {finding['foretold']} new cases correctly{but}.", style="dim")
+    elif not forbidden:
         yield Text("  Nothing but this case speaks for it: it was not confirmed on new cases.", style="dim")
 
 

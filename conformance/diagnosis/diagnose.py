@@ -8,8 +8,7 @@ that all of its cases meet, and whether passing cases meet them too.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 
 from msgspec import structs
 
@@ -27,12 +26,12 @@ from ..workers.job import TargetUnavailable
 from ..workers.process import TargetProcess
 from .causes import Cause, DiagnosisContext, causes_of, experiments_of, is_open
 from .experiments import Budget
-from .explainer import accepting, explained, failing_case_of_tried
+from .explainer import explained, failing_case_of_tried
 from .failing_case import DIAGNOSED
 from .findings import findings_of, joined
 from .stating import beside_others, by_fault, divided, stated_finding
 
-__all__ = ["Single", "diagnosed", "with_causes"]
+__all__ = ["findings_of_case", "with_causes"]
 
 _MOST = 24
 """Maximum number of findings whose causes are searched."""
@@ -184,57 +183,22 @@ def _withdrawn(causes: Sequence[Cause], context: DiagnosisContext, asked: Contai
     return {r.case: structs.replace(r, diagnosis=()) for r in named if doubtful & {*r.diagnosis}}
 
 
-@dataclass(frozen=True)
-class Single:
-    """Explanation of one case.
-
-    faults
-        Ids of the faults that explain it together.
-    predicted
-        Number of fresh cases that each fault predicted.
-    accepts
-        Whether the fault is the acceptance of a forbidden model, for which one case is proof.
-    conditions
-        Conditions under which the faults show, in words, by id.
-    contradicted
-        Whether fresh cases meet these conditions and pass, though they should show a fault.
-    """
-
-    faults: tuple[str, ...] = ()
-    predicted: int = 0
-    accepts: bool = False
-    conditions: Mapping[str, str] = field(default_factory=dict)
-    contradicted: bool = False
-
-    @property
-    def certain(self) -> bool:
-        """Whether the explanation is confirmed; otherwise it rests on one case."""
-        return self.accepts or (self.predicted > 0 and not self.contradicted)
-
-
-def diagnosed(
+def findings_of_case(
     one: CaseRun, target: Target, process: TargetProcess, repeat: Callable[[Probe], str], entries: Sequence[Entry] = ()
-) -> Single:
-    """Return the explanation of a case as a run of that case alone finds it; empty if there is none.
+) -> list[Finding]:
+    """Return the findings with a fault that explain a case, as a run of that case alone has them.
 
     entries
         The target's known failures.
     """
-    probe, judgement, accuracy = one.probe, one.judgement, target.accuracy
-    if judgement.verdict is Verdict.NOT_REJECTED:
-        return Single(accepting(probe.op, probe.version, judgement.clause), accepts=True)
-    if judgement.verdict not in DIAGNOSED or not one.prepared.trials:
-        return Single()
+    probe, accuracy = one.probe, target.accuracy
+    if one.judgement.verdict not in {*DIAGNOSED, Verdict.NOT_REJECTED}:
+        return []
     kept, probes = Kept(), {probe.id: probe}
     kept.offer(one)
-    result = result_of(probe, target.name, judgement, 0.0, None, repeat(probe))
+    result = result_of(probe, target.name, one.judgement, 0.0, None, repeat(probe))
     names = explained([result], probes, kept, accuracy, entries)
     results = [structs.replace(result, diagnosis=names.get(probe.id, ()))]
     context = DiagnosisContext(process, accuracy, repeat, results, probes, kept)
-    findings, better = with_causes(findings_of(results, probes), context, experiments_of(results))
-    confirmed = {f["fault"]: f["foretold"] for f in findings if f["fault"]}
-    faults = next((r.diagnosis for r in better), results[0].diagnosis) or tuple(confirmed)
-    predicted = min((confirmed.get(id, 0) for id in faults), default=0)
-    conditions = {f["fault"]: f["conditions"] for f in findings if f["fault"] and f["conditions"]}
-    contradicted = any(f["passing"] for f in findings if f["fault"] in faults)
-    return Single(faults, predicted, conditions=conditions, contradicted=contradicted)
+    findings, _ = with_causes(findings_of(results, probes), context, experiments_of(results))
+    return [finding for finding in findings if finding["fault"]]

@@ -7,19 +7,22 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from onnxspec.cases import Case, CaseSpec, build_case, clauses_exercised, profile
 from onnxspec.conformance.cli.explanation import explanation_of, print_explanation
-from onnxspec.conformance.diagnosis.diagnose import Single
+from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import staged_outcome
+from onnxspec.conformance.results.records import Finding
+from onnxspec.conformance.results.result import result_of
 from onnxspec.conformance.workers.job import Outcome
 from onnxspec.reference import FAULTS, Interpretations, Node, evaluate, operator_for, run_fault
 from onnxspec.reference.recurrent.gates import steps_of
@@ -360,20 +363,26 @@ def test_every_smoke_case_can_be_explained(version: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("predicted", "lead"), [(0, "consistent with  clip.ignored"), (7, "explained by  clip.ignored")]
+    ("keys", "texts"),
+    [
+        ({}, ["consistent with  clip.ignored: Ignores clip\n", "it was not confirmed on new cases."]),
+        ({"foretold": 7}, ["explained by  clip.ignored: Ignores clip\n", "predicted 7 new cases correctly."]),
+        (
+            {"foretold": 5, "conditions": "exactly 1 step", "passing": 1},
+            [
+                "consistent with  clip.ignored: Ignores clip (with exactly 1 step)\n",
+                "predicted 5 new cases correctly, but other new cases that should show it pass.",
+            ],
+        ),
+    ],
 )
-def test_one_case_alone_proves_no_cause(predicted: int, lead: str) -> None:
-    case = build_case(PLAIN)
-    parts = [str(part) for part in explanation_of(SpecProbe(case.spec), diagnosis=Single(("clip.ignored",), predicted))]
-    assert any(line.startswith(lead) for line in parts)
-
-
-def test_an_explanation_has_its_conditions_and_says_what_speaks_against_it() -> None:
-    probe, fault = SpecProbe(build_case(PLAIN).spec), "clip.ignored"
-    single = Single((fault,), 5, conditions={fault: "exactly 1 step"}, contradicted=True)
-    text = "\n".join(str(part) for part in explanation_of(probe, diagnosis=single))
-    assert "consistent with  clip.ignored: Ignores clip (with exactly 1 step)\n" in text
-    assert "predicted 5 new cases correctly, but other new cases that should show it pass." in text
+def test_one_case_alone_proves_no_cause(keys: dict[str, Any], texts: list[str]) -> None:
+    probe = SpecProbe(PLAIN)
+    wrong = result_of(probe, "t", Judgement(Verdict.WRONG, "value"), 0.0, None)
+    (finding,) = findings_of([structs.replace(wrong, diagnosis=("clip.ignored",))], {probe.id: probe})
+    parts = explanation_of(probe, findings=[cast(Finding, {**finding, **keys})])
+    text = "\n".join(str(part) for part in parts)
+    assert all(expected in text for expected in texts)
 
 
 def test_a_quantized_node_is_explained_in_levels() -> None:

@@ -30,7 +30,6 @@ from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.conformance.cli.application import app
 from onnxspec.conformance.cli.explanation import print_explanation
 from onnxspec.conformance.diagnosis import explainer
-from onnxspec.conformance.diagnosis.diagnose import Single
 from onnxspec.conformance.diagnosis.explainer import Explainer
 from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
@@ -367,9 +366,7 @@ def test_a_case_is_explained_as_those_of_onnx_are() -> None:
     spec = case("xw-power-of-two")
     probe = SpecProbe(spec)
     file = io.StringIO()
-    print_explanation(
-        probe, [shipped(spec)], judged(spec), Console(file=file, width=200), diagnosis=Single(("extended.x",))
-    )
+    print_explanation(probe, [shipped(spec)], judged(spec), Console(file=file, width=200))
     text = file.getvalue()
     assert "(step 0, forward, row 0)" in text
     assert "got_levels" in text
