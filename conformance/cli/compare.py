@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from ..comparing.comparison import compare as compare_model
-from ..comparing.comparison import lines_of
 from .command import PATH
 from .nodes import arrays_of
 from .terminal import console_on
@@ -27,7 +26,7 @@ def compare(model: Path, inputs: Path, outputs: Path) -> None:
     Exit code 0: the results agree; 1: they differ, explained or not; 2: the model or the arrays cannot be used.
     """
     comparison = compare_model(model, arrays_of(inputs), arrays_of(outputs))
-    answer, *lines = lines_of(comparison)
+    answer, *lines = str(comparison).splitlines()
     console = console_on(sys.stdout)
     console.print(answer, style="bold green" if comparison.agrees else "bold red", markup=False, soft_wrap=True)
     for line in lines:

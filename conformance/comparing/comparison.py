@@ -9,7 +9,7 @@ tells a changed model from an unchanged one; it is no test of a runtime.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -28,10 +28,6 @@ TOLERANCES = {"float64": 1e-6, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-
 
 class ComparisonError(UserError):
     """Model and arrays that cannot be compared; the text gives the reason in one line."""
-
-
-Layout = tuple[str, Array]
-"""Form in which frameworks return an output of a node: its description, empty for the model's own, and the numbers."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,30 @@ class Comparison:
         return all(tensor.agrees for tensor in self.tensors)
 
     def __str__(self) -> str:
-        return "\n".join(lines_of(self))
+        lines = [self._answer()]
+        for tensor in self.tensors:
+            layout = f" ({tensor.layout})" if tensor.layout else ""
+            verdict = "agrees" if tensor.agrees else f"differs first at [{', '.join(map(str, tensor.where))}]"
+            largest = f"largest difference {tensor.difference:.2g} of numbers up to {tensor.largest:.2g}"
+            lines.append(f"  {tensor.name}{layout}: {verdict}; {largest}")
+        if self.first and not self.agrees:
+            lines.append(f"  first node whose outputs differ: {self.first}")
+        for match in self.matches:
+            lines.append(f"  {match.words} (largest difference {match.difference:.2g})\n    {match.remedy}")
+        if not (self.agrees or self.matches or self.first):
+            lines.append("  give outputs of the recurrent nodes, too, to see which node is the first to differ")
+        return "\n".join(lines)
+
+    def _answer(self) -> str:
+        if self.agrees:
+            return "the model computes these results"
+        difference = "the model computes other numbers"
+        if not self.matches:
+            return f"{difference}, and none of {self.tried} single changes explains them"
+        if len(self.matches) == 1:
+            return f"{difference}; with {self.matches[0].words} it would compute these results"
+        alternatives = f"with each of {len(self.matches)} single changes it would compute these results"
+        return f"{difference}; {alternatives}, and these data cannot tell them apart"
 
 
 def compare(model: str | Path, inputs: Arrays, outputs: Arrays) -> Comparison:
@@ -137,8 +156,7 @@ def _require_results(split: SplitModel, outputs: Arrays) -> None:
 def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> Comparison:
     names = [name for node in split.model.graph.node for name in node.output if name in given]
     plain = values.wanted(names)
-    layouts = {name: _layouts(split, name, plain[name], given[name]) for name in names}
-    tensors = tuple(_nearest(name, layouts[name], given[name]) for name in names)
+    tensors = tuple(_nearest(split, name, plain[name], given[name]) for name in names)
     first = next(
         (node.name for node in split.nodes for t in tensors if t.name in node.outputs.values() and not t.agrees), ""
     )
@@ -151,7 +169,7 @@ def _compared(split: SplitModel, values: Evaluator, given: dict[str, Array]) -> 
         try:
             changed = values.wanted(names, changes)
             for name in names:
-                found = _nearest(name, _layouts(split, name, changed[name], given[name]), given[name])
+                found = _nearest(split, name, changed[name], given[name])
                 if not found.agrees:
                     break
                 differences.append(found.difference)
@@ -195,13 +213,13 @@ def _candidates(split: SplitModel, values: Evaluator) -> Iterator[tuple[str, str
             )
 
 
-def _layouts(split: SplitModel, name: str, ours: Array, theirs: Array) -> list[Layout]:
-    """Return the model's tensor in each layout that has the shape of the results.
+def _nearest(split: SplitModel, name: str, ours: Array, theirs: Array) -> TensorDifference:
+    """Return the difference in the layout of a framework in which the model's tensor differs least from the results.
 
-    Raise ComparisonError if none has it.
+    Raise ComparisonError if none has the shape of the results.
     """
     formal = next((f for node in split.nodes for f, n in node.outputs.items() if n == name), "")
-    forms: list[Layout] = [("", ours)]
+    forms = [("", ours)]
     if formal == "Y" and ours.ndim == 4:
         T, D, N, H = ours.shape
         merged = ours.transpose(0, 2, 1, 3).reshape(T, N, D * H)
@@ -219,12 +237,8 @@ def _layouts(split: SplitModel, name: str, ours: Array, theirs: Array) -> list[L
         found = [("without axes of one", ours.reshape(theirs.shape))]
     if not found:
         raise ComparisonError(f"{name} of the results has shape {theirs.shape}; the model gives {ours.shape}")
-    return found
-
-
-def _nearest(name: str, layouts: Sequence[Layout], theirs: Array) -> TensorDifference:
-    """Return the difference in the layout that differs least."""
-    return min((_difference(name, *layout, theirs) for layout in layouts), key=lambda found: found.difference)
+    differences = [_difference(name, words, array, theirs) for words, array in found]
+    return min(differences, key=lambda tensor: tensor.difference)
 
 
 def _difference(name: str, words: str, ours: Array, theirs: Array) -> TensorDifference:
@@ -242,37 +256,3 @@ def _difference(name: str, words: str, ours: Array, theirs: Array) -> TensorDiff
     wrong = np.argwhere(error > tolerance)
     where = tuple(int(k) for k in wrong[0]) if len(wrong) else ()
     return TensorDifference(name, words, float(error.max()), largest, not len(wrong), where)
-
-
-def lines_of(comparison: Comparison) -> list[str]:
-    """Return the comparison as lines: the answer, then each tensor, then the remedies."""
-    lines = [_answer(comparison)]
-    for tensor in comparison.tensors:
-        layout = f" ({tensor.layout})" if tensor.layout else ""
-        verdict = "agrees" if tensor.agrees else f"differs first at [{', '.join(map(str, tensor.where))}]"
-        lines.append(
-            f"  {tensor.name}{layout}: {verdict}; largest difference {tensor.difference:.2g} "
-            f"of numbers up to {tensor.largest:.2g}"
-        )
-    if comparison.agrees:
-        return lines
-    if comparison.first:
-        lines.append(f"  first node whose outputs differ: {comparison.first}")
-    for match in comparison.matches:
-        lines.append(f"  {match.words} (largest difference {match.difference:.2g})")
-        lines.append(f"    {match.remedy}")
-    if not comparison.matches and not comparison.first:
-        lines.append("  give outputs of the recurrent nodes, too, to see which node is the first to differ")
-    return lines
-
-
-def _answer(comparison: Comparison) -> str:
-    if comparison.agrees:
-        return "the model computes these results"
-    difference = "the model computes other numbers"
-    if not comparison.matches:
-        return f"{difference}, and none of {comparison.tried} single changes explains them"
-    if len(comparison.matches) == 1:
-        return f"{difference}; with {comparison.matches[0].words} it would compute these results"
-    alternatives = f"with each of {len(comparison.matches)} single changes it would compute these results"
-    return f"{difference}; {alternatives}, and these data cannot tell them apart"
