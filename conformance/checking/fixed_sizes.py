@@ -13,7 +13,7 @@ from ..models.scope import Scope, domain_of
 from ..models.tensor_type import Dimension, type_from
 from ..text import listed
 from .general import shapes_of
-from .sizes import fits, in_words, printed_extents, swapped_states
+from .sizes import fits, in_words, is_named, printed_extents, swapped_states
 from .subject import Broken, Input, NodeSubject, operator_judged, subject_at
 
 _MOST_NODES = 1000
@@ -22,19 +22,11 @@ _MOST_NODES = 1000
 
 @dataclass(frozen=True)
 class Reshaped:
-    """A Reshape or Expand, its input and output shapes, and the open sizes that it fixes or merges."""
+    """Effect of a Reshape or Expand in words, and the open sizes that it fixes or merges."""
 
-    scope: Scope
-    number: int
-    before: tuple[Dimension, ...]
-    after: tuple[Dimension, ...]
+    words: str
     fixed: frozenset[str]
     merged: frozenset[str]
-
-
-def is_named(extent: object) -> bool:
-    """Return whether the model's inputs leave an extent open; names made up by shape inference do not count."""
-    return isinstance(extent, str) and not extent.startswith("unk__")
 
 
 def is_batch_name(extent: object) -> bool:
@@ -99,7 +91,8 @@ def _reshaped(scope: Scope, number: int) -> Reshaped | None:
     fixed, merged = (_by_expand if node.op_type == "Expand" else _by_reshape)(into.shape, out.shape)
     if merged:
         merged &= _batches(scope)
-    return Reshaped(scope, number, into.shape, out.shape, fixed, merged) if fixed or merged else None
+    words = f"{node.op_type} {scope.path_of(number)} makes {in_words(out.shape)} of {in_words(into.shape)}"
+    return Reshaped(words, fixed, merged) if fixed or merged else None
 
 
 _Sizes = frozenset[str]
@@ -182,12 +175,12 @@ def _around(subject: NodeSubject, batch: Dimension, steps: Dimension) -> Iterato
     for reshaped in reshaped_before(subject.inputs["X"], {*sizes.values()}):
         if reshaped.fixed:
             left_open = f"the model leaves {listed(sorted(reshaped.fixed))} open"
-            message = f"X always has {' and '.join(sizes)}: {_words(reshaped)}, while {left_open}"
+            message = f"X always has {' and '.join(sizes)}: {reshaped.words}, while {left_open}"
             yield Broken("model.shape-fixed", message)
             break
         if reshaped.merged and isinstance(batch, int):
             rows = f"rows of {listed(sorted(reshaped.merged))} become one sequence"
-            yield Broken("model.batch-in-time", f"X always has a batch of {batch}: {_words(reshaped)}, so {rows}")
+            yield Broken("model.batch-in-time", f"X always has a batch of {batch}: {reshaped.words}, so {rows}")
             break
     if is_batch_name(steps) and not is_batch_name(batch):
         message = (
@@ -197,13 +190,8 @@ def _around(subject: NodeSubject, batch: Dimension, steps: Dimension) -> Iterato
     for formal, reshaped in reshaped_behind(subject):
         if reshaped.fixed & {steps, batch}:
             left_open = f"the model leaves {listed(sorted(reshaped.fixed))} open"
-            message = f"{formal} is used with fixed sizes: {_words(reshaped)}, while {left_open}"
+            message = f"{formal} is used with fixed sizes: {reshaped.words}, while {left_open}"
             yield Broken("model.shape-fixed", message)
-
-
-def _words(reshaped: Reshaped) -> str:
-    op_type, path = reshaped.scope.nodes[reshaped.number].op_type, reshaped.scope.path_of(reshaped.number)
-    return f"{op_type} {path} makes {in_words(reshaped.after)} of {in_words(reshaped.before)}"
 
 
 def _stale_claims(subject: NodeSubject) -> Iterator[Broken]:

@@ -47,13 +47,13 @@ def in_words(shape: tuple[Dimension, ...] | None) -> str:
     """Return a shape as text, with a question mark for an unknown extent."""
     if shape is None:
         return "of unknown rank"
-    inner = ", ".join("?" if _anonymous(extent) else str(extent) for extent in shape)
+    inner = ", ".join(str(extent) if isinstance(extent, int) or is_named(extent) else "?" for extent in shape)
     return f"({inner}{',' if len(shape) == 1 else ''})"
 
 
-def _anonymous(extent: Dimension) -> bool:
-    """Return whether an extent is unnamed; names made up by shape inference do not count."""
-    return extent is None or (isinstance(extent, str) and extent.startswith("unk__"))
+def is_named(extent: object) -> bool:
+    """Return whether the model's inputs leave an extent open; names made up by shape inference do not count."""
+    return isinstance(extent, str) and not extent.startswith("unk__")
 
 
 def agreement(
