@@ -121,11 +121,6 @@ def codecs_behind(subject: NodeSubject) -> Iterator[Codec]:
         yield from list(_reading(formal, subject.scope, name, QUANTIZE))[:1]
 
 
-def readers(codec: Codec) -> Iterator[Codec]:
-    """Yield the DequantizeLinear nodes that read the output of a QuantizeLinear."""
-    return _reading(codec.formal, codec.scope, next(iter(codec.node.output), ""), DEQUANTIZE)
-
-
 def _reading(formal: str, scope: Scope, name: str, kind: str) -> Iterator[Codec]:
     """Yield the nodes that quantize, or dequantize, a tensor of the node."""
     for node in (scope.nodes[number] for number in scope.consumers.get(name, ()) if name):
@@ -136,7 +131,12 @@ def _reading(formal: str, scope: Scope, name: str, kind: str) -> Iterator[Codec]
 def quantization(subject: NodeSubject) -> Iterator[Outcome]:
     """Yield broken rules about the quantization around a node, and missing facts."""
     before, behind = list(codecs_before(subject)), list(codecs_behind(subject))
-    reading = [(codec, reader) for codec in (*before, *behind) if codec.quantizes for reader in readers(codec)]
+    reading = [
+        (codec, reader)
+        for codec in (*before, *behind)
+        if codec.quantizes and codec.node.output
+        for reader in _reading(codec.formal, codec.scope, codec.node.output[0], DEQUANTIZE)
+    ]
     everything = (*before, *behind, *(reader for _, reader in reading))
     alone = [outcome for codec in everything for rule in (_scale, _zero_point, _count) for outcome in rule(codec)]
     yield from alone
@@ -221,14 +221,10 @@ def _summed(subject: NodeSubject, held: Mapping[str, Codec]) -> Iterator[Outcome
 def _states(held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
     """Yield levels of a state that are returned and fed back with another meaning."""
     for name, codec in held.items():
-        last = shown.get(name.replace("initial_", "Y_", 1))
-        if last is not None and last.differs(codec) and _goes_round(codec, last):
+        last, scope, levels_read = shown.get(name.replace("initial_", "Y_", 1)), codec.scope, codec.node.input[0]
+        is_fed = scope.owner is None and levels_read in scope.declared and levels_read not in scope.initializers
+        if last is None or not is_fed or last.scope is not scope or last.node.output[0] not in scope.outputs:
+            continue
+        if last.differs(codec):
             message = f"levels of {last.formal} go out with {last.parameters}, those of {name} come in with"
             yield Broken("model.state-levels", f"{message} {codec.parameters}: fed back, they mean other numbers")
-
-
-def _goes_round(first: Codec, last: Codec) -> bool:
-    """Return whether `first` reads an input of the model, and `last` writes one of its outputs."""
-    scope, levels_read = first.scope, first.node.input[0]
-    is_input = levels_read in scope.declared and levels_read not in scope.initializers
-    return scope is last.scope and scope.owner is None and is_input and last.node.output[0] in scope.outputs
