@@ -6,7 +6,7 @@ Refusals with the same message are one line.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,28 +43,48 @@ class Clause:
 
 
 class Member(Struct, frozen=True, dict=True):
-    """A finding on one target.
+    """A finding on one target, as ``run.json`` has it.
 
-    ``results`` are the results of its ``cases`` in the run; ``smallest`` is the id of the simplest case. ``exhibit``
-    and ``larger`` are the evidence of that case, and of a case that shows more of the pattern. ``diagnoses`` are pairs
-    (ids of the faults that together explain a result, number of results), the commonest first. ``searched``: all known
-    faults were tried on results without a diagnosis.
+    ``exhibit`` and ``larger`` are the evidence of its smallest case, and of a case that shows more of the pattern.
     """
 
     subject: Subject
-    types: tuple[str, ...]
-    operators: tuple[str, ...]
-    versions: tuple[str, ...]
-    results: tuple[Result, ...]
-    cases: tuple[str, ...]
-    smallest: str
-    where: str
-    message: str
-    why: str
-    repeat: str
-    diagnoses: tuple[tuple[tuple[str, ...], int], ...]
     record: Record
-    searched: bool = True
+
+    @cached_property
+    def results(self) -> tuple[Result, ...]:
+        """The results of its cases in the run."""
+        by_case = self.subject.by_case
+        return tuple(by_case[case] for case in self.cases if case in by_case)
+
+    @cached_property
+    def diagnoses(self) -> list[tuple[tuple[str, ...], int]]:
+        """Pairs (ids of the faults that together explain a result, number of results), the commonest first."""
+        return Counter(result.diagnosis for result in self.results if _asks_for_a_fault(result)).most_common()
+
+    @property
+    def cases(self) -> list[str]:
+        return self.record["cases"]
+
+    @property
+    def smallest(self) -> str:
+        return self.record["smallest"]
+
+    @property
+    def types(self) -> list[str]:
+        return self.record["types"]
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Operators with their versions."""
+        ordered = sorted(self.results, key=lambda result: (result.domain, result.op, result.version))
+        return tuple(dict.fromkeys(map(version_of, ordered)))
+
+    @property
+    def where(self) -> str:
+        """The first wrong element of its smallest case, as text."""
+        result = self.subject.by_case.get(self.smallest)
+        return place_of(result) if result else ""
 
     @property
     def count(self) -> int:
@@ -193,30 +213,26 @@ def _findings(subject: Subject) -> Iterator[tuple[Finding, Member]]:
     """Yield the findings of a target, still without members, each with the member of the target."""
     covered = set[str]()
     for entry in subject.info["findings"]:
-        cases = tuple(dict.fromkeys(filter(None, entry["cases"] or [entry["smallest"]])))
-        covered.update(cases)
-        yield _finding(subject, entry, cases)
-    unnamed: defaultdict[tuple[str, bool], list[str]] = defaultdict(list)
+        covered.update(entry["cases"])
+        yield _finding(subject, entry), Member(subject, entry)
+    unnamed: defaultdict[tuple[str, bool], list[Result]] = defaultdict(list)
     for result in subject.results:
         if result.failing and result.case not in covered:
-            unnamed[result.verdict.value, result.expected].append(result.case)
-    for (verdict, expected), names in unnamed.items():
-        yield _finding(subject, _nameless(verdict, expected), tuple(names))
+            unnamed[result.verdict.value, result.expected].append(result)
+    for results in unnamed.values():
+        entry = _nameless(results)
+        yield _finding(subject, entry), Member(subject, entry)
 
 
-def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[Finding, Member]:
-    results = tuple(subject.by_case[case] for case in cases if case in subject.by_case)
+def _finding(subject: Subject, entry: Record) -> Finding:
     kind, verdict = entry["kind"], entry["verdict"]
-    smallest = entry["smallest"] or (results[0].case if results else "")
-    result = subject.by_case.get(smallest)
-    reason = (result.reason or "") if result else ""
-    title = entry["title"] or f"Finding without a title: {kind or verdict}"
+    result = subject.by_case.get(entry["smallest"])
     section = _section(kind, entry["expected"])
     condition_text = "Fails only with" if entry["tried"] else "All that fail have"
-    finding = Finding(
+    return Finding(
         0,
         section,
-        in_words(title, verdict, reason),
+        in_words(entry["title"], verdict, (result.reason or "") if result else ""),
         kind,
         verdict,
         tuple(_clause(name, subject.run.info["clauses"]) for name in entry["clauses"]),
@@ -225,24 +241,6 @@ def _finding(subject: Subject, entry: Record, cases: tuple[str, ...]) -> tuple[F
         "Fails with, not always" if entry["passing"] else condition_text,
         (),
         entry["expected"] and section in (KNOWN, VALIDATION),
-    )
-    types = tuple(entry["types"]) or tuple(sorted({result.type for result in results}))
-    operators = tuple(dict.fromkeys(result.op for result in results)) or tuple(entry["operators"])
-    return finding, Member(
-        subject,
-        types,
-        operators,
-        _versions(results) or tuple(map(str, entry["versions"])),
-        results,
-        cases,
-        smallest,
-        place_of(result) if result else "",
-        entry["message"] or (result.message if result else ""),
-        entry["why"],
-        command_of(result) if result else entry["repeat"],
-        tuple(Counter(result.diagnosis for result in results if _asks_for_a_fault(result)).most_common()),
-        {**entry, "operators": [*operators], "types": [*types], "cases": [*cases], "smallest": smallest},
-        entry["searched"],
     )
 
 
@@ -253,10 +251,24 @@ def _asks_for_a_fault(result: Result) -> bool:
     )
 
 
-def _nameless(verdict: str, expected: bool) -> Record:
-    """Return a finding with nothing but a verdict."""
-    title = f"Results that are {verdict} and that no finding names"
-    return {**empty(Record), "title": title, "kind": verdict, "verdict": verdict, "expected": expected}
+def _nameless(results: Sequence[Result]) -> Record:
+    """Return a finding for failures with one verdict that no finding names."""
+    first = results[0]
+    verdict = first.verdict.value
+    return {
+        **empty(Record),
+        "title": f"Results that are {verdict} and that no finding names",
+        "kind": verdict,
+        "verdict": verdict,
+        "expected": first.expected,
+        "operators": sorted({result.op for result in results}),
+        "types": sorted({result.type for result in results}),
+        "cases": [result.case for result in results],
+        "smallest": first.case,
+        "message": first.message,
+        "repeat": command_of(first),
+        "searched": True,
+    }
 
 
 def _section(kind: str, expected: bool) -> str:
@@ -265,11 +277,6 @@ def _section(kind: str, expected: bool) -> str:
     if kind == Verdict.NOT_REJECTED.value:
         return VALIDATION
     return KNOWN if expected else NEW
-
-
-def _versions(results: Iterable[Result]) -> tuple[str, ...]:
-    ordered = sorted(results, key=lambda result: (result.domain, result.op, result.version))
-    return tuple(dict.fromkeys(map(version_of, ordered)))
 
 
 def _clause(name: str, known: Mapping[str, ClauseRecord]) -> Clause:
@@ -301,5 +308,5 @@ class Refusal:
 def refusals_of(findings: Sequence[Finding]) -> list[Refusal]:
     """Return findings on refusals grouped into lines, in their order."""
     keys = [(finding.verdict, *(id(member.subject) for member in finding.members)) for finding in findings]
-    lines = by_message([finding.members[0].message for finding in findings], keys)
+    lines = by_message([finding.members[0].record["message"] for finding in findings], keys)
     return [Refusal(tuple(findings[k] for k in indices), message) for indices, message in lines]

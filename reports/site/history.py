@@ -177,8 +177,8 @@ class FindingHistory:
     def note(self) -> str:
         """The reason from a list of known failures, else the conditions; empty where the title has them."""
         finding = self.finding
-        if self.member.why:
-            return self.member.why
+        if self.member.record["why"]:
+            return self.member.record["why"]
         return f"{finding.when}: {finding.conditions}" if finding.conditions not in self.title else ""
 
     @property
@@ -289,8 +289,8 @@ def _key(finding: Finding) -> tuple[str, ...]:
     if finding.fault:
         return finding.fault, kind
     (member,) = finding.members
-    description = (member.why,) if member.why else (_title(finding), finding.conditions)
-    return (*description, kind, *sorted(member.operators))
+    description = (member.record["why"],) if member.record["why"] else (_title(finding), finding.conditions)
+    return (*description, kind, *sorted(member.record["operators"]))
 
 
 def _title(finding: Finding) -> str:

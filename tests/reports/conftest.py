@@ -140,7 +140,7 @@ def finding(title: str, kind: str, clauses: list[str], cases: list[str], **field
         "tries": 0,
         "needs": [],
         "new": 0,
-        "repeat": "",
+        "repeat": f"onnxspec run --target onnxruntime --case {cases[0]}" if cases else "",
         "cases": cases,
         "smallest": cases[0] if cases else "",
         "expected": False,
