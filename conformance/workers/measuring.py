@@ -11,7 +11,6 @@ import hashlib
 import os
 import platform
 import sys
-from collections.abc import Iterator
 from importlib import metadata
 from typing import Any
 
@@ -109,10 +108,7 @@ def _processor() -> str:
 
 def _devices() -> list[dict[str, str]]:
     """Return the display controllers and accelerators on the PCI bus, with their drivers; empty without /sys."""
-    return list(_on_bus("/sys/bus/pci/devices"))
-
-
-def _on_bus(bus: str) -> Iterator[dict[str, str]]:
+    bus, devices = "/sys/bus/pci/devices", []
     with contextlib.suppress(OSError):
         for address in sorted(os.listdir(bus)):
             device_class = _line(bus, address, "class")
@@ -121,7 +117,10 @@ def _on_bus(bus: str) -> Iterator[dict[str, str]]:
                 driver = os.path.basename(os.path.realpath(link)) if os.path.exists(link) else ""
                 version = _line("/sys/module", driver, "version") if driver else ""
                 ids = "{}:{}".format(_line(bus, address, "vendor")[2:], _line(bus, address, "device")[2:])
-                yield {"place": address, "class": device_class, "id": ids, "driver": driver, "driver_version": version}
+                devices.append(
+                    {"place": address, "class": device_class, "id": ids, "driver": driver, "driver_version": version}
+                )
+    return devices
 
 
 def _line(*path: str) -> str:

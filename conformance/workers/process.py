@@ -2,9 +2,9 @@
 
 `TargetProcess.run` keeps two batches under way, so the worker computes while the caller judges. Reports come one per
 job and in order: if a worker dies, hangs or violates the protocol, the first job without a report is to blame, and a
-new worker continues with the next. If a worker is lost before it began a batch, no job is to blame, and its jobs are
-then sent again one by one. A job gets a second try, noted in its outcome, if the connection to another machine may have
-been lost, or the worker reports an earlier job twice.
+new worker continues with the next. A job gets a second try, alone and noted in its outcome, if the worker is lost
+before it began the batch, the connection to another machine may have been lost, or the worker reports an earlier job
+twice.
 """
 
 from __future__ import annotations
@@ -134,18 +134,16 @@ class TargetProcess:
         source = iter(jobs)
         retries: deque[Job] = deque()  # jobs to send before the rest of `source`
         flight: deque[_Numbered] = deque()  # in order
-        singly = 0  # number of next jobs that are sent one by one
-        why = ""  # reason for the next job's second try
+        why = ""  # reason for the next job's second try, alone
         try:
             while True:
                 try:
-                    self._fill(source, retries, flight, singly)
+                    self._fill(source, retries, flight, alone=bool(why))
                     if not flight:
                         return
                     if flight[0].left_out is not None:
                         yield flight[0].left_out
                         flight.popleft()
-                        singly = max(0, singly - 1)
                         continue
                     job = flight[0].job
                     outcome = self._next_report(flight)
@@ -161,14 +159,11 @@ class TargetProcess:
                     outcome = self._blame(flight[0].job, lost)
                     lost_jobs = [entry.job for entry in flight]
                     flight.clear()
-                    unclear = not begun and singly == 0
-                    if unclear or (lost.doubtful and not why):
+                    if not why and (lost.doubtful or not begun):
                         why = str(lost)
                         retries.extendleft(reversed(lost_jobs))
-                        singly = max(singly, len(lost_jobs) if unclear else 1)
                         continue
                     retries.extendleft(reversed(lost_jobs[1:]))
-                singly = max(0, singly - 1)
                 (self.hangs.hung if outcome.status == "timed-out" else self.hangs.worked)(job.traits)
                 yield replace(outcome, again=why) if why else outcome
                 why = ""
@@ -176,9 +171,9 @@ class TargetProcess:
             if flight:
                 self._discard()
 
-    def _fill(self, source: Iterator[Job], again: deque[Job], flight: deque[_Numbered], singly: int) -> None:
+    def _fill(self, source: Iterator[Job], again: deque[Job], flight: deque[_Numbered], alone: bool) -> None:
         """Put two batches under way, or one job where it is uncertain which job to blame."""
-        most, batches = (1, 1) if singly else (self._batch_jobs, _BATCHES_UNDER_WAY)
+        most, batches = (1, 1) if alone else (self._batch_jobs, _BATCHES_UNDER_WAY)
         while sum(entry.last for entry in flight) < batches:
             batch: list[_Numbered] = []
             payload = worker.Payload()
@@ -198,20 +193,17 @@ class TargetProcess:
                 batch.append(_Numbered(self._number, job))
                 headers.append(_job_header(self._number, job, payload))
                 if job.alone:
+                    self._discard()
+                    batches = 1
                     break
             if not batch:
                 return
-            alone = batch[0].job.alone and batch[0].left_out is None
-            if alone:
-                self._discard()
             batch[-1].last = True
             flight.extend(batch)
             if headers:
                 process = self._ready()
                 process.first = process.first or headers[0]["number"]
                 process.send({"type": "run", "jobs": headers}, payload)
-            if alone:
-                return
 
     def _left_out(self, job: Job) -> Outcome | None:
         """Return the outcome of a job that is not run; None for a job to run."""

@@ -474,20 +474,12 @@ class FrameReader:
             self.feed(data)
 
     def next(self) -> tuple[dict[str, Any], bytes] | None:
-        """Return header and body of the next whole frame, or None while it is incomplete. Raise `ProtocolError`."""
+        """Return header and body of the next whole frame of the parent, or None while it is incomplete."""
         frame = self.next_raw()
-        if frame is None:
-            return None
-        try:
-            header = json.loads(frame[0].decode("utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise ProtocolError(f"header is not JSON: {error}") from None
-        if not isinstance(header, dict):
-            raise ProtocolError("header is no JSON object")
-        return header, frame[1]
+        return None if frame is None else (json.loads(frame[0].decode("utf-8")), frame[1])
 
     def next_raw(self) -> tuple[bytes, bytes] | None:
-        """Return the next frame with its header as bytes."""
+        """Return the next frame with its header as bytes. Raise `ProtocolError`."""
         buffer = self._buffer
         if not self._begun:
             self._skip_greeting()

@@ -24,7 +24,7 @@ from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import tried
 from onnxspec.conformance.running.adapter_kit import AdapterContract
-from onnxspec.conformance.targets.target import Target, TargetError, parse_target
+from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.conformance.workers import worker
 from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
 from onnxspec.conformance.workers.process import TargetProcess
@@ -210,23 +210,6 @@ def test_it_may_greet_and_refuse_to_start(fake: Target) -> None:
     with TargetProcess(replace(fake, options={"colour": 1})) as process:  # noqa: SIM117
         with pytest.raises(TargetUnavailable, match="unknown option 'colour'"):
             process.start()
-
-
-@pytest.mark.parametrize(
-    ("table", "complaint"),
-    [
-        ('adapter = "external"', "[x] command: is missing"),
-        ('adapter = "external"\ninterpreter = "python3"', "[x] command: is missing"),
-        ('adapter = "extrenal"\ncommand = ["a"]', "nearest: external"),
-        ('adapter = "external"\ncommand = ["a"]\noptions.x = inf', "a number is not finite"),
-    ],
-)
-def test_a_wrong_table_is_told(table: str, complaint: str, tmp_path: Path) -> None:
-    file = tmp_path / "targets.toml"
-    file.write_text(f"[x]\n{table}\n")
-    with pytest.raises(TargetError) as caught:
-        parse_target("x", file)
-    assert complaint in str(caught.value)
 
 
 def test_a_program_that_is_not_there_is_told(fake: Target) -> None:
