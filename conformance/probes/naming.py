@@ -116,11 +116,19 @@ def _lines(path: Path) -> Sequence[str]:
 def portable_probes(words: Iterable[str]) -> list[Probe]:
     """Return the probes of several words, without duplicates. Raise UserError, also for two different probes with the
     same id."""
+    given = dict.fromkeys(words)
+    return each_once(p for word in given for p in ([_of_text(word)] if word.startswith("{") else _of_directory(word)))
+
+
+def each_once(probes: Iterable[Probe]) -> list[Probe]:
+    """Return the probes without duplicates.
+
+    Raise UserError for two different probes with the same id, because their results would be mixed up.
+    """
     by_id: dict[str, Probe] = {}
-    for word in dict.fromkeys(words):
-        for probe in [_of_text(word)] if word.startswith("{") else _of_directory(word):
-            if by_id.setdefault(probe.id, probe) != probe:
-                raise UserError(f"two cases that differ have the id {probe.id}: run them apart", word)
+    for probe in probes:
+        if by_id.setdefault(probe.id, probe) != probe:
+            raise UserError(f"two cases that differ have the id {probe.id}: run them apart", probe.text)
     return list(by_id.values())
 
 

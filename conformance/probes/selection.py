@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,7 +18,7 @@ from ...reference.documents.operators import operator_called, prefix_of
 from ...reference.errors import UserError
 from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
 from .naming import UnknownName as UnknownName
-from .naming import expanded, is_folder, is_portable, portable_probes, require_known
+from .naming import each_once, expanded, is_folder, is_portable, portable_probes, require_known
 from .probe import Probe, SpecProbe
 from .unlisted import UnlistedProbe
 
@@ -144,7 +145,7 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
     profile_name, nonce = split_nonce(selection.profile)
     if nonce:
         pinned = select_probes(replace(selection, profile=profile_name), about)
-        return pinned if selection.cases else _each_once([*pinned, *_challenged(selection, nonce, about)])
+        return pinned if selection.cases else _joined([*pinned, *_challenged(selection, nonce, about)])
     fresh_cases = fresh_profile(selection.profile)
     with _told_where(selection):
         if fresh_cases is not None and not selection.cases:
@@ -155,7 +156,12 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
         portable = narrow(replace(selection, cases=()), portable, " among the cases given") if portable else []
         named = tuple(word for word in selection.cases if not is_portable(word))
         listed = _of_profile(replace(selection, cases=named), about) if named or not portable else []
-        return _each_once([*listed, *portable]) if portable else listed
+        return _joined([*listed, *portable]) if portable else listed
+
+
+def _joined(probes: Iterable[Probe]) -> list[Probe]:
+    """Return probes without duplicates. Forbidden models come last, as in a profile."""
+    return sorted(each_once(probes), key=lambda probe: "illegal" in probe.features)
 
 
 def _challenged(selection: Selection, nonce: str, about: Sequence[str]) -> Iterator[Probe]:
@@ -173,19 +179,6 @@ def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:
         if isinstance(probe, UnlistedProbe):
             raise UserError(str(NotListed(probe.op, probe.version, probe.error)))
     return probes
-
-
-def _each_once(probes: Sequence[Probe]) -> list[Probe]:
-    """Return the probes without duplicates.
-
-    Raise UserError for two different probes with the same id, because their results would be mixed up.
-    """
-    by_id: dict[str, Probe] = {}
-    for probe in probes:
-        if by_id.setdefault(probe.id, probe) != probe:
-            raise UserError(f"two cases that differ have the id {probe.id}: run them apart")
-    # Forbidden models come last, as in a profile.
-    return sorted(by_id.values(), key=lambda probe: "illegal" in probe.features)
 
 
 @contextmanager
@@ -300,50 +293,48 @@ def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
         return {probe.id: probe for probe in _listed(replace(selection, profile=name), [(op, version)])}
 
     def found(pattern: str) -> Iterable[Probe]:
-        places, wide = _places(pattern, meant, others)
-        tried: list[Mapping[str, Probe]] = []
+        places, everywhere = _places(pattern, (meant, others))
+        names = dict.fromkeys((selection.profile, *(PROFILES[-2:] if everywhere else ())))
+        tried: dict[str, Probe] = {}
         for versions in places:
-            for name in dict.fromkeys((selection.profile, *(PROFILES[-2:] if wide else ()))):
-                lists = [by_id(name, *each) for each in versions]
-                hits = [probe for each in lists for probe in _matching(pattern, each)]
-                if hits:
+            for name in names:
+                searched = [by_id(name, *pair) for pair in versions]
+                if hits := [probe for probes in searched for probe in _matching(pattern, probes)]:
                     return hits
-                tried += lists
-        unlisted = [p for each in tried for p in each.values() if isinstance(p, UnlistedProbe)]
-        ids = [id for each in tried for id in each]
-        if unlisted or not ids:
+                tried |= {id: probe for probes in searched for id, probe in probes.items()}
+        unlisted = [probe for probe in tried.values() if isinstance(probe, UnlistedProbe)]
+        if unlisted or not tried:
             return unlisted
         among = f" among {selection.narrowed}" if selection.narrowed else ""
-        raise UnknownName("case", pattern, list(dict.fromkeys(ids)), among)
+        raise UnknownName("case", pattern, list(tried), among)
 
     ranks = {op: rank for rank, (op, _) in enumerate([*meant, *others])}
     probes = {probe.id: probe for pattern in selection.cases for probe in found(pattern)}
     return sorted(probes.values(), key=lambda probe: ranks[probe.op])
 
 
-_WILD = frozenset("*?[")
+_WILD = re.compile(r"[*?[]")
 
 Versions = Sequence[tuple[str, int]]
 
 
-def _places(pattern: str, meant: Versions, others: Versions) -> tuple[list[Versions], bool]:
+def _places(pattern: str, groups: Sequence[Versions]) -> tuple[list[Versions], bool]:
     """Return the operator versions to search for a pattern, the likeliest first, and whether to search every profile.
 
-    Creating all cases of all versions takes seconds.
+    Creating all cases takes seconds, so only versions whose ids may begin like the pattern are searched.
     """
-    every = [*meant, *others]
-    for begins in ("{prefix}-{version}.", "{prefix}-"):
-        of_name = [
-            (op, version)
-            for op, version in every
-            if pattern.startswith(begins.format(prefix=prefix_of(op), version=version))
-        ]
-        if of_name:
-            return [of_name], "version" in begins or bool(_WILD & set(pattern))
-    return [each for each in (meant, others) if each], bool(_WILD & set(pattern))
+    begins = _WILD.split(pattern)[0]
+
+    def may_have(op: str, version: int) -> bool:
+        prefix = f"{prefix_of(op)}-{version}."
+        return prefix.startswith(begins) or begins.startswith(prefix)
+
+    places = [[pair for pair in group if may_have(*pair)] for group in groups]
+    of_name = any(places)
+    return [group for group in (places if of_name else groups) if group], of_name or begins != pattern
 
 
 def _matching(pattern: str, probes: Mapping[str, Probe]) -> list[Probe]:
-    if not _WILD & set(pattern):
+    if not _WILD.search(pattern):
         return [probes[pattern]] if pattern in probes else []
     return [probe for id, probe in probes.items() if fnmatchcase(id, pattern)]
