@@ -52,7 +52,7 @@ def _lines(finding: Surveyed) -> Iterator[str]:
     yield f"  {finding.name}"
     if finding.kind == "table" and target is not None:
         by = f", {' '.join(word for word in target.command if word != '{worker}')}" if target.command else ""
-        yield f"    adapter {finding.adapter}{by}"
+        yield f"    adapter {target.adapter}{by}"
     if described:
         text = f"    {described.get('runtime')} {described.get('version')}"
         yield text + (f", {described['device']}" if described.get("device") else "")

@@ -57,7 +57,6 @@ class Surveyed:
 
     name: str
     kind: str
-    adapter: str
     target: Target | None = None
     facts: Facts = field(default_factory=Facts)
     described: Mapping[str, Any] = field(default_factory=dict)
@@ -85,41 +84,29 @@ def survey_targets(targets_file: Path | None = None, *, commands: bool = False) 
 
     Raise TargetError for a file that cannot be read.
     """
-    findings = [_known(name, "adapter") for name in ADAPTERS if name != "backend"]
-    findings += [_known(name, "package") for name in third_parties() if name not in ADAPTERS]
+    findings = [_found(name, "adapter") for name in ADAPTERS if name != "backend"]
+    findings += [_found(name, "package") for name in third_parties() if name not in ADAPTERS]
     if targets_file is not None:
-        findings += [_table(name, targets_file) for name in table_names(targets_file)]
+        findings += [_found(name, "table", targets_file) for name in table_names(targets_file)]
     with ThreadPoolExecutor(_TOGETHER) as pool:
         return list(pool.map(lambda each: _started(each, commands), findings))
 
 
-def _known(name: str, kind: str) -> Surveyed:
-    try:
-        return Surveyed(name, kind, name, parse_target(name), _facts(name))
-    except TargetError as error:
-        return Surveyed(name, kind, name, trouble=str(error))
-
-
-def _table(name: str, file: Path) -> Surveyed:
+def _found(name: str, kind: str, file: Path | None = None) -> Surveyed:
     try:
         target = parse_target(name, file)
     except TargetError as error:
-        return Surveyed(name, "table", "", trouble=str(error))
-    return Surveyed(name, "table", target.adapter, target, _facts(target.adapter))
+        return Surveyed(name, kind, trouble=str(error))
+    return Surveyed(name, kind, target, _facts(target.adapter))
 
 
 def _facts(adapter: str) -> Facts:
     try:
-        return facts_of(_own_source(adapter))
+        if adapter in ADAPTERS:  # the adapter's own text, without the parts that travel with it
+            return facts_of((ADAPTERS_FOLDER / ADAPTERS[adapter]).read_text(encoding="utf-8"))
+        return facts_of(adapter_source(adapter))
     except (OSError, UserError):
         return Facts()
-
-
-def _own_source(adapter: str) -> str:
-    """Return the adapter's own text, without the parts that travel with it."""
-    if adapter in ADAPTERS:
-        return (ADAPTERS_FOLDER / ADAPTERS[adapter]).read_text(encoding="utf-8")
-    return adapter_source(adapter)
 
 
 def _started(finding: Surveyed, commands: bool) -> Surveyed:
@@ -138,7 +125,7 @@ def start_hint(target: Target, trouble: str) -> str:
     missing = re.search(r"No module named '([\w.]+)'", trouble)
     if not missing or target.is_command or target.adapter == "backend":
         return ""
-    if way_to_install(Surveyed(target.name, "table", target.adapter, target, _facts(target.adapter), trouble=trouble)):
+    if way_to_install(Surveyed(target.name, "table", target, _facts(target.adapter), trouble=trouble)):
         return "'onnxspec targets' says what installs it"
     if not target.adapter.endswith(".py"):
         return ""
@@ -153,10 +140,10 @@ def start_hint(target: Target, trouble: str) -> str:
 def way_to_install(finding: Surveyed) -> str:
     """Return advice for a target whose runtime is missing; empty if there is none."""
     target, package = finding.target, finding.facts.package
-    if target is None or finding.adapter == EXTERNAL or target.is_command:
+    if target is None or target.adapter == EXTERNAL or target.is_command:
         return ""
     provider = str(target.options.get("provider", ""))
-    if finding.adapter == "onnxruntime" and provider not in ("", "CPUExecutionProvider"):
+    if target.adapter == "onnxruntime" and provider not in ("", "CPUExecutionProvider"):
         for name, file in _AMD.items():
             if provider == f"{name}ExecutionProvider":
                 return f"AMD's containers and installers bring it: examples/targets/{file}"

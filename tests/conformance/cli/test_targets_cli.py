@@ -73,7 +73,7 @@ def test_ways_to_install() -> None:
     facts = Facts("openvino")
 
     def way(target: Target, trouble: str = missing, facts: Facts = facts) -> str:
-        return way_to_install(Surveyed(target.name, "table", target.adapter, target, facts, {}, trouble))
+        return way_to_install(Surveyed(target.name, "table", target, facts, {}, trouble))
 
     assert way(Target("a", "openvino")) == f"{sys.executable} -m pip install openvino"
     assert way(Target("a", "openvino", command=("python3.9", "{worker}"))) == "python3.9 -m pip install openvino"
