@@ -23,6 +23,7 @@ docs/targets.md has the details. Errors name the file and the line.
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -297,24 +298,18 @@ class _Table:
 
     def _options(self, adapter: str) -> dict[str, object]:
         options, provider = self._keys.options, self._keys.provider
-        self._check_plain("options", options)
+        for name, value in options.items():
+            try:
+                json.dumps(value)  # options travel as JSON, which has no dates
+            except TypeError:
+                complaint = f"must be a string, number, switch, list or table, is {value!r}"
+                raise self._wrong(f"options.{name}", complaint) from None
         if provider is not None:
             if adapter in (*_PLAIN[1:], "backend"):
                 raise self._wrong("provider", f"adapter {adapter!r} has no providers")
             if options.setdefault("provider", provider) != provider:
                 raise self._wrong("provider", "differs from options.provider")
         return options
-
-    def _check_plain(self, key: str, value: object) -> None:
-        """Options travel as JSON, which has no dates."""
-        if isinstance(value, dict):
-            for name, inner in value.items():
-                self._check_plain(f"{key}.{name}", inner)
-        elif isinstance(value, list):
-            for inner in value:
-                self._check_plain(key, inner)
-        elif not isinstance(value, (str, bool, int, float)) or value in (float("inf"), float("-inf")) or value != value:
-            raise self._wrong(key, f"must be a string, number, switch, list or table, is {value!r}")
 
     def _command(self) -> tuple[str, ...]:
         interpreter, command = self._keys.interpreter, self._keys.command
