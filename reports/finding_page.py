@@ -78,22 +78,6 @@ def means(finding: Finding) -> str:
     return f"{meaning} It is not on the list of known failures, so it fails the run."
 
 
-def sized_files(exhibit: Exhibit) -> list[tuple[str, str, str]]:
-    """Return (path, size, description) of each file of a case."""
-    files = []
-    for name in exhibit.files:
-        size = (exhibit.folder / name).stat().st_size
-        files.append((name, f"{size:,} bytes" if size < 10_000 else f"{size / 1000:,.0f} kB", _WHAT.get(name, "")))
-    return files
-
-
-_WHAT = {
-    "script.py": "runs the case and compares",
-    "model.onnx": "the model",
-    "evidence.json": "the values of this page",
-}
-
-
 def times_words(ratio: float) -> str:
     """Return a ratio as the end of a sentence."""
     if math.isinf(ratio) or math.isnan(ratio):

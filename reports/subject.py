@@ -10,11 +10,9 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
 from ..conformance.judging.judgement import Verdict
-from ..conformance.judging.vocabulary import word
 from ..conformance.results.grades import digits_text, graded_line
 from ..conformance.results.records import TargetRecord
 from ..conformance.results.result import Result
-from ..conformance.text import plural
 from ..reference import FORMATS, topic_of
 from .run import NO_TARGET, Run
 from .tally import Tally
@@ -175,17 +173,6 @@ class Subject:
         description = self.info["description"]
         version, provider = (_text(description.get(key, "")) for key in ("version", "provider_version"))
         return f"{version}, provider {provider}" if version and provider else version
-
-    @property
-    def diagnosed(self) -> str:
-        """A sentence on the failing results with values that known faults explain; empty without such results."""
-        failing = [result for result in self.results if word(result.verdict.value).has_numbers]
-        if not failing:
-            return ""
-        explained = [result for result in failing if result.diagnosis]
-        faults = {name for result in explained for name in result.diagnosis}
-        by = f", by {plural(len(faults), 'known fault')}" if faults else ""
-        return f"{len(explained):,} of {plural(len(failing), 'failing result')} with values are explained{by}."
 
 
 def subjects_of(runs: Sequence[Run]) -> list[Subject]:

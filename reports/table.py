@@ -13,10 +13,10 @@ from .findings import Finding
 from .presentation import presentation_of
 from .run import Run
 from .subject import Subject, command_of, groups_of, place_of, version_of
-from .text import LONGEST_TEXT, shortened
+from .text import shortened
 
-LONGEST_MESSAGES = 2_500_000
-"""Maximum characters of all messages in one page. Beyond it each message is cut; results.jsonl has the full text."""
+LONGEST_MESSAGE = 500
+"""Maximum characters of a message in the table; results.jsonl has the full text."""
 
 
 def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Sequence[Finding]) -> str:
@@ -25,8 +25,6 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
     A row is an array, in the order that page.js reads. Rows refer by number to the values that they share: lists of
     feature groups and of clauses, messages, and commands with ``{}`` for the case.
     """
-    lengths = [len(result.message) for run in runs for result in run.results if result.message]
-    longest = LONGEST_TEXT if sum(lengths) <= LONGEST_MESSAGES else LONGEST_MESSAGES // len(lengths)
     shared: dict[str | tuple[str, ...], int] = {}
     rows = []
     for subject in subjects:
@@ -41,7 +39,7 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
                 groups_of(result),
                 result.clauses,
                 command_of(result).replace(result.case, "{}"),
-                shortened(result.message, longest),
+                shortened(result.message, LONGEST_MESSAGE),
             )
             places = [shared.setdefault(value, len(shared)) for value in values]
             rows.append(_row(result, subject.number, places, numbers.get(result.case, [])))

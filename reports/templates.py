@@ -21,7 +21,7 @@ from . import presentation
 from .answers import LACKS, SHOWN
 from .comparison import KINDS
 from .evidence import BANDS, by_row, by_unit, first_values, range_text, shape_text, short
-from .finding_page import MOST_LISTED, sized_files, times_words
+from .finding_page import MOST_LISTED, times_words
 from .findings import Clause, refusals_of
 from .text import code, plain, printable, shortened
 
@@ -82,7 +82,6 @@ def _environment(escape: Callable[[str], str]) -> Environment:
         "range": range_text,
         "ratio_text": ratio_text,
         "times_words": times_words,
-        "files": sized_files,
         "documents": _documents,
         "basename": lambda path: path.rpartition("/")[2],
         "code": (lambda text: text) if escape is _text else (lambda text: Markup(code(text))),

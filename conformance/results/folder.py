@@ -26,7 +26,6 @@ RESULTS, RUN = "results.jsonl", "run.json"
 NODE_CASES = "cases"
 """The folder of the cases of a model's nodes, which are written before the run starts."""
 
-LONGEST_LINE = 16 << 20
 LARGEST_RUN = 256 << 20
 _RECORDED = b'{"record":"recorded"'
 _SHOWN = 20  # problems that are listed one by one
@@ -128,11 +127,6 @@ class RunFolder(Struct, dict=True):
         clauses, features = (share(names, names) for names in (result.clauses, result.features))
         return structs.replace(result, clauses=clauses, features=features)
 
-    def damage(self, place: str, why: str) -> None:
-        """Note that a line cannot be read."""
-        self.damaged += 1
-        self.complain(f"{place}: {why}")
-
     def complain(self, text: str) -> None:
         """Note an error; only the first messages are kept, so that a garbage file does not fill memory."""
         self.invalid += 1
@@ -155,8 +149,6 @@ def read_folder(path: Path) -> RunFolder:
     run.info = _described(run)
     try:
         load_results(run)
-        if run.size > run.whole:
-            run.complain(f"{RESULTS}: ends in an incomplete line of {run.size - run.whole} bytes, which is left out")
     except FileNotFoundError:
         run.complain(f"{RESULTS} is missing, so there are no results")
     except OSError as error:
@@ -195,7 +187,7 @@ def _described(run: RunFolder) -> RunRecord | None:
 def recorded_in(folder: Path) -> Iterator[Recorded]:
     """Yield the records of targets' outcomes, in order; unreadable lines are skipped. Raise OSError."""
     for line in _lines(RunFolder(folder)):
-        if line is not None and line.startswith(_RECORDED):
+        if line.startswith(_RECORDED):
             with contextlib.suppress(MalformedJson):
                 yield decode(line, Recorded)
 
@@ -205,14 +197,12 @@ def load_results(run: RunFolder) -> None:
     line_type: Any = Line
     for number, line in enumerate(_lines(run), 1):
         location = f"{RESULTS}:{number}"
-        if line is None:
-            run.damage(location, f"longer than {LONGEST_LINE >> 20} MiB")
-            continue
         try:
             record = decode(line, line_type) if run.headers else _before_header(line, number, run.path)
             run.take(record, location)
         except MalformedJson as error:
-            run.damage(location, str(error))
+            run.damaged += 1
+            run.complain(f"{location}: {error}")
 
 
 def _before_header(line: bytes, number: int, folder: Path) -> Line:
@@ -228,20 +218,13 @@ def _before_header(line: bytes, number: int, folder: Path) -> Line:
     return cast(Line, typed(plain, cast(Any, Line)))
 
 
-def _lines(run: RunFolder) -> Iterator[bytes | None]:
-    """Yield the complete lines of results.jsonl without their ends; None for one that is too long."""
+def _lines(run: RunFolder) -> Iterator[bytes]:
+    """Yield the complete lines of results.jsonl without their ends."""
     with (run.path / RESULTS).open("rb", buffering=1 << 18) as file:
-        while True:
-            line = file.readline(LONGEST_LINE)
-            if not line:
-                return
+        for line in file:
             run.size += len(line)
-            long = not line.endswith(b"\n") and len(line) == LONGEST_LINE
-            end = line
-            while end and not end.endswith(b"\n"):
-                end = file.readline(LONGEST_LINE) if long else b""
-                run.size += len(end)
-            if not end:  # a kill cut the last line
+            if not line.endswith(b"\n"):  # a kill cut the last line
+                run.complain(f"{RESULTS}: ends in an incomplete line of {len(line)} bytes, which is left out")
                 return
             run.whole = run.size
-            yield None if long else line[:-1]
+            yield line[:-1]

@@ -22,8 +22,6 @@ from .recorded import append_whole
 from .records import RunRecord
 from .result import Result
 
-CUT = f"{RESULTS}.cut"
-
 
 def fresh_folder(parent: Path, started: datetime) -> Path:
     """Make a new dated folder in `parent` and return it. Raise OSError where it cannot be made."""
@@ -91,11 +89,11 @@ class RunWriter:
     def begin(self, header: RunStarted) -> None:
         """Start a run, or resume the one in the folder if it is the same; targets may have been added.
 
-        An incomplete last line is moved to a file beside results.jsonl. Raise RecordError, which names the difference,
-        with nothing changed; raise OSError.
+        An incomplete last line is removed. Raise RecordError, which names the difference, with nothing changed; raise
+        OSError.
         """
         self.require_same_run(header)
-        self._cut()
+        os.ftruncate(self._file, self.loaded.whole)
         self.append(header)
 
     def require_same_run(self, header: RunStarted) -> None:
@@ -116,19 +114,6 @@ class RunWriter:
                 raise RecordError(f"{self.folder} holds a run of target {name!r} too: {hint}")
             if why := difference(target, targets[name]):
                 raise RecordError(f"{self.folder} holds a run of {name!r} with another {why}; {hint}")
-
-    def _cut(self) -> None:
-        """Move an incomplete last line to a file beside results.jsonl."""
-        if self.loaded.size == self.loaded.whole:
-            return
-        with self._path.open("rb") as results, (self.folder / CUT).open("ab") as cut_file:
-            results.seek(self.loaded.whole)
-            rest = results.read()
-            cut_file.write(rest + b"\n")
-        os.ftruncate(self._file, self.loaded.whole)
-        self.problems.append(
-            f"{self.folder}: {RESULTS} ended in an incomplete line of {len(rest)} bytes, which now is in {CUT}"
-        )
 
     def append(self, *lines: Line) -> None:
         """Write lines. Raise OSError where the disk is full; no part of the lines is left then."""

@@ -87,7 +87,6 @@ def test_what_nothing_explains_is_said_to_be_so(diagnosed: Path, tmp_path: Path)
     third = page.text("finding-3")
     assert "unknown: matches none of the known faults" in third
     assert "arithmetic: it follows from the format of numbers, and from no document" in third
-    assert "5 of 6 failing results with values are explained, by 2 known faults." in page.text("answer")
 
 
 def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Path) -> None:
@@ -100,7 +99,6 @@ def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Pat
         finding("inaccurate (no better than tf32)", "inaccurate", ["loose"]),
     ]
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, findings))
-    assert "1 of 4 failing results with values are explained, by 1 known fault." in page.text("answer")
     texts = {n: page.text(f"finding-{n}") for n in range(1, 5)}
     assert ["not found in the time allowed" in texts[n] for n in texts].count(True) == 2
     assert not any("matches none" in text for text in texts.values() if "wider" in text or "tf32" in text)
@@ -110,7 +108,6 @@ def test_a_crash_has_nothing_that_could_be_explained(tmp_path: Path) -> None:
     rows = [result("dead", verdict="crashed"), result("fine")]
     page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [finding("crashed", "crashed", ["dead"])]))
     assert "matches none" not in page.whole
-    assert "Cause" not in page.text("answer")
 
 
 def test_what_a_name_would_explain_is_no_fact(tmp_path: Path) -> None:

@@ -367,13 +367,12 @@ def in_range(version: str, text: str) -> bool:
     if given is None:
         return False
     bounds = [m for part in text.split(",") if (m := _BOUND.fullmatch(part))]
-    return all(_COMPARISONS[m[1]](*_alike(given[1], m[2])) for m in bounds)
+    return all(_COMPARISONS[m[1]](_numbers(given[1]), _numbers(m[2])) for m in bounds)
 
 
-def _alike(*versions: str) -> tuple[tuple[int, ...], ...]:
-    numbers = [[int(part) for part in version.split(".")] for version in versions]
-    longest = max(map(len, numbers))
-    return tuple((*n, *[0] * (longest - len(n))) for n in numbers)
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version without zeros at the end, so that 1.23 equals 1.23.0."""
+    return tuple(map(int, re.sub(r"(\.0+)+$", "", version).split(".")))
 
 
 def is_numbers(text: str) -> bool:

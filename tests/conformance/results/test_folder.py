@@ -202,7 +202,6 @@ def test_resuming_loses_no_whole_line(tmp_path_factory: pytest.TempPathFactory, 
     after = content(path)
     kept = before["results.jsonl"].rpartition(b"\n")
     assert after["results.jsonl"].startswith(kept[0] + kept[1])
-    assert after.get("results.jsonl.cut", b"\n") == kept[2] + b"\n"
     read = read_folder(path).results
     assert sorted(r.case for r in read) == sorted(r.case for r in RESULTS)
     assert {r.case: r.verdict for r in read} == {r.case: r.verdict for r in RESULTS}

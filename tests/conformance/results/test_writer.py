@@ -132,7 +132,7 @@ def test_where_nothing_was_judged_there_is_no_worst() -> None:
 
 
 @pytest.mark.parametrize("cut", [40, 1, 2])
-def test_an_incomplete_last_line_is_put_beside_the_file(tmp_path: Path, cut: int) -> None:
+def test_an_incomplete_last_line_is_removed_when_the_run_goes_on(tmp_path: Path, cut: int) -> None:
     started(tmp_path, *(result(number) for number in range(3)))
     path = tmp_path / "results.jsonl"
     whole = path.read_bytes()
@@ -145,12 +145,10 @@ def test_an_incomplete_last_line_is_put_beside_the_file(tmp_path: Path, cut: int
         assert writer.done == [result(0), result(1)]
         assert path.read_bytes() == whole[:-cut]  # nor does a writer before the run is known to be the same
         writer.begin(BEGUN)
-        assert "ended in an incomplete line" in writer.problems[0]
-        assert "results.jsonl.cut" in writer.problems[0]
+        assert "ends in an incomplete line" in writer.problems[0]
         writer.append(result(2))
     again = lines(tmp_path)
     assert again == [begun, *observed[:2], again[3], observed[2]]
-    assert (tmp_path / "results.jsonl.cut").read_bytes() == observed[2][:-cut] + b"\n"
     with RunWriter(tmp_path, resume=True) as writer:
         assert writer.done == [result(number) for number in range(3)]
         assert writer.problems == []
@@ -212,17 +210,6 @@ def test_a_file_of_garbage_is_told_in_a_few_lines(tmp_path: Path) -> None:
     assert folder.damaged == 10_000
     assert len(folder.problems) == 21
     assert folder.problems[-1] == "and 9980 more like these"
-
-
-def test_a_line_without_end_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxspec.conformance.results.folder.LONGEST_LINE", 4000)
-    started(tmp_path, result(0))
-    with (tmp_path / "results.jsonl").open("ab") as writer:
-        writer.write(b"x" * 9000 + b"\n" + encode(result(1)).encode() + b"\n" + b"y" * 9000)
-    folder = read_folder(tmp_path)
-    assert folder.results == (result(0), result(1))
-    assert folder.problems[0] == "results.jsonl:3: longer than 0 MiB"
-    assert "incomplete line of 9000 bytes" in folder.problems[1]
 
 
 @pytest.mark.parametrize(

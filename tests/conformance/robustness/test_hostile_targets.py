@@ -309,7 +309,7 @@ def test_a_run_killed_anywhere_goes_on_without_loss_or_repetition(
     cut = journal.exists() and not (b"\n" + journal.read_bytes()).endswith(b"\n")
     again = Command(environment, tmp_path)(*of_nine(point), "--out", tmp_path / "o", "--resume")
     warned = "nothing to go on with" in again.err and not finished  # the run was killed before it stored anything
-    warned |= cut and "ended in an incomplete line" in again.err
+    warned |= cut and "ends in an incomplete line" in again.err
     assert (again.code, "" if warned else again.err) == (1, "")
     assert timeless(tmp_path / "o") == undisturbed(*of_nine(point))
     took = {result["case"]: result["seconds"] for result in read_results(tmp_path / "o")}

@@ -371,7 +371,7 @@ def test_a_killed_run_goes_on_without_loss_or_repetition(
     journal.write_bytes(b"".join(lines[:5]) + lines[5][:200])
     done = inside(*LONG, "--out", run.out, "--resume")
     assert done.code == 0
-    assert "ended in an incomplete line of 200 bytes, which now is in results.jsonl.cut" in done.err
+    assert "results.jsonl: ends in an incomplete line of 200 bytes, which is left out" in done.err
     assert timeless(read_results(run.out)) == whole
     assert journal.read_bytes().startswith(b"".join(lines[:5]))
     description = json.loads((run.out / "run.json").read_text(encoding="utf-8"))
