@@ -30,8 +30,7 @@ from ..models.scope import Located
 from ..text import listed
 from .capture import CapturedInputs, capture
 from .contexts import Extract, connected_nodes, quantized_node
-from .drawing import drawn
-from .portable import Array, NotPortable, PortableNode, portable
+from .portable import Array, NotPortable, PortableNode, drawn, portable
 
 NODES = "nodes.json"
 """File next to the cases, with the node of each."""
