@@ -45,7 +45,8 @@ def shapes_of(subject: NodeSubject) -> Mapping[str, Shape]:
         rank = None if actual is None or actual.shape is None else len(actual.shape)
         if name in forms:
             shapes[name] = forms[name].shape(layout, rank)
-    stated = {size: entry.value for size, entry in operator_of_node(subject).stated_sizes(subject).items()}
+    operator = operator_of(subject.operator.op_type, subject.operator.domain)
+    stated = {size: entry.value for size, entry in operator.stated_sizes(subject).items()}
     for name in [name for name in shapes if len(forms[name].shapes) > 1]:
         shapes[name] = _fitting(subject, name, shapes, stated)
     return shapes
@@ -60,11 +61,6 @@ def _fitting(subject: NodeSubject, name: str, shapes: Mapping[str, Shape], said:
     sizes = sizes_known(printed_extents(subject, others), said)
     forms = subject.operator.tensors[name].shapes
     return next((shape for shape in forms if fits(actual.shape, shape, sizes)), shapes[name])
-
-
-def operator_of_node(subject: NodeSubject) -> Operator:
-    """Return the operator of a node."""
-    return operator_of(subject.operator.op_type, subject.operator.domain)
 
 
 def _attributes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
