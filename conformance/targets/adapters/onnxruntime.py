@@ -19,8 +19,7 @@ Options:
 
 With a provider other than the CPU's named, nothing counts as run without proof that every node ran there:
 ``get_providers()`` only lists the registered ones. The proof is the session's own record of the assignment (onnxruntime
-1.24 and later) or, before that and where the record has none of the nodes, the profile of the runs. Of quantized models
-QNN's provider is asked for the graph that it has made, which says whether a node computes in levels or in numbers.
+1.24 and later) or, before that and where the record has none of the nodes, the profile of the runs.
 
 Tested: onnxruntime 1.19.0, 1.24.4 and 1.32.0; onnxruntime-openvino 1.22.0 (profile) and 1.24.1 (record);
 onnxruntime-ep-openvino 1.8.1 (plug-in; registered, no device of Intel's at hand); onnxruntime-qnn 2.7.0 (plug-in;
@@ -29,7 +28,6 @@ record); onnxruntime-ggml 0.2.0 (plug-in; record); onnxruntime-webgpu 1.27.0 (pr
 
 from __future__ import annotations
 
-import collections
 import ctypes
 import difflib
 import hashlib
@@ -52,7 +50,6 @@ FORKS = True
 SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
 
 CPU = "CPUExecutionProvider"
-QNN = "QNNExecutionProvider"
 BFLOAT16 = 16  # TensorProto.BFLOAT16
 SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze", "Transpose", "Reshape")
 """Operators that a wrap lane puts around a node, and what they are when nothing else is said of them."""
@@ -133,12 +130,11 @@ class Adapter:
         if self.provider == CPU:
             return Session(self._create(model, self._session_options))
         if self.recorded:
-            with tempfile.TemporaryDirectory(prefix="onnxspec-", ignore_cleanup_errors=True) as folder:
-                told = folder if self.provider == QNN and b"QuantizeLinear" in model else ""
-                session = Session(self._create(model, self._session_options, told))
-                computed = _graph_of_qnn(told) if told else ""
-            if session.recorded_nodes(self.apart):
-                return session.prove_by_record(self.provider, self.apart, computed)
+            session = Session(self._create(model, self._session_options))
+            nodes = session.assigned_nodes()
+            if any(operator not in self.apart for _, operator, _ in nodes):
+                session.proof = _judge_placement(self.provider, nodes, "assignment record", self.apart)
+                return session
             del session  # some providers leave no record of what they have compiled, and the profile shows it
         folder = tempfile.mkdtemp(prefix="onnxspec-")
         try:
@@ -150,10 +146,8 @@ class Adapter:
             shutil.rmtree(folder, ignore_errors=True)
             raise
 
-    def _create(self, model: bytes, options: Any, told: str = "") -> Any:
+    def _create(self, model: bytes, options: Any) -> Any:
         chosen = self.provider_options
-        if told:
-            chosen = dict(chosen, dump_json_qnn_graph="1", json_qnn_graph_dir=told)
         if any("{digest}" in value for value in chosen.values()):
             digest = hashlib.sha256(model).hexdigest()
             chosen = {key: value.replace("{digest}", digest) for key, value in chosen.items()}
@@ -255,26 +249,13 @@ class Session:
         outputs: list[Any] = self._session.run(None, feeds)
         return outputs
 
-    def recorded_nodes(self, apart: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
-        """Provider, operator and name of every node of which the session has recorded where it is, but for those of the
-        operators in `apart`."""
-        return [node for node in self._assigned() if node[1] not in apart]
-
-    def _assigned(self) -> list[tuple[str, str, str]]:
+    def assigned_nodes(self) -> list[tuple[str, str, str]]:
+        """Return provider, operator and name of every node of which the session has recorded where it is."""
         return [
             (part.ep_name, node.op_type, node.name)
             for part in self._session.get_provider_graph_assignment_info()
             for node in part.get_nodes()
         ]
-
-    def prove_by_record(self, provider: str, apart: tuple[str, ...] = (), computed: str = "") -> Session:
-        """Keep the assignment that the session recorded; `FellBackError` unless it gives every node to `provider`.
-
-        Nodes of the operators in `apart` may be anywhere. What the provider says of how it `computed` stands behind.
-        """
-        self.proof = _judge_placement(provider, self._assigned(), "assignment record", apart)
-        self.proof += f"; [{computed}]" if computed else ""
-        return self
 
     def _run_raw(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Run with bound values: NumPy has no bfloat16, and `run` would refuse the bits."""
@@ -327,26 +308,6 @@ def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: s
     if not counting:
         raise FellBackError(f"nothing shows that a node ran on {provider}", proof)
     return proof
-
-
-def _graph_of_qnn(folder: str) -> str:
-    """Return the graph that QNN's provider has made of a model: operators with their types, from its dump in a
-    folder."""
-    counts: collections.Counter[tuple[str, str]] = collections.Counter()
-    for file in os.scandir(folder):
-        with open(file.path, encoding="utf-8") as lines:
-            graph = json.load(lines).get("graph") or {}
-        types = {name: tensor["data_type"] for name, tensor in graph.get("tensors", {}).items()}
-        for node in graph.get("nodes", {}).values():
-            counts[node["type"], _type_of_qnn(types[node["output_names"][0]])] += 1
-    shown = ", ".join(f"{count} {operator} in {kind}" for (operator, kind), count in sorted(counts.items()))
-    return shown and f"graph of QNN: {shown}"
-
-
-def _type_of_qnn(number: int) -> str:
-    """Return a type by QNN's number for it: hexadecimal digits, the first for the kind, the others for the bits."""
-    kinds = {0: "int", 1: "uint", 2: "float", 3: "levels int", 4: "levels uint", 5: "bool"}
-    return f"{kinds.get(number >> 8, 'type ')}{number & 0xFF:x}"
 
 
 def _array(value: Any) -> Any:

@@ -169,28 +169,6 @@ def test_a_plug_in_is_registered_and_its_device_chosen(monkeypatch: pytest.Monke
         names["_plug_in"]("Mine", settings)
 
 
-def test_the_graph_of_qnn_says_in_what_its_operators_compute(tmp_path: Path) -> None:
-    """The file is as onnxruntime-qnn 2.7.0 writes it: the hexadecimal digits of a type are its kind and its bits."""
-    tensors = {name: {"data_type": data_type} for name, data_type in {"x": 0x232, "h": 0x232, "Y": 0x408}.items()}
-    nodes = {
-        f"n{number}": {"type": operator, "output_names": [output]}
-        for number, (operator, output) in enumerate(
-            [("Dequantize", "x"), ("Gru", "h"), ("Gru", "h"), ("Quantize", "Y")]
-        )
-    }
-    (tmp_path / "graph.json").write_text(json.dumps({"graph": {"tensors": tensors, "nodes": nodes}}))
-    (tmp_path / "initializers.json").write_text(json.dumps({"graph_name": "graph", "initializers": []}))
-    names = adapter()
-    assert names["_graph_of_qnn"](str(tmp_path)) == (
-        "graph of QNN: 1 Dequantize in float32, 2 Gru in float32, 1 Quantize in levels uint8"
-    )
-    session = object.__new__(names["Session"])
-    session._assigned = lambda: [("P", "GRU", "gru")]
-    assert session.prove_by_record("P", (), "graph of QNN: 2 Gru in float32").proof == (
-        "assignment record: P: GRU gru; [graph of QNN: 2 Gru in float32]"
-    )
-
-
 # The real OpenVINO provider
 
 

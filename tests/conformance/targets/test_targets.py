@@ -232,12 +232,11 @@ def ort_session(**entries: str) -> Any:
 )
 def test_the_assignment_record_proves_or_refutes() -> None:
     adapter = adapter_module()
-    session = adapter["Session"](ort_session(record_ep_graph_assignment_info="1"))
-    assert session.prove_by_record("CPUExecutionProvider").proof == (
-        "assignment record: CPUExecutionProvider: LSTM the_lstm"
-    )
+    nodes = adapter["Session"](ort_session(record_ep_graph_assignment_info="1")).assigned_nodes()
+    judge = adapter["_judge_placement"]
+    assert judge("CPUExecutionProvider", nodes, "record") == "record: CPUExecutionProvider: LSTM the_lstm"
     with pytest.raises(adapter["FellBackError"], match="some node ran on CPUExecutionProvider") as caught:
-        session.prove_by_record("CUDAExecutionProvider")
+        judge("CUDAExecutionProvider", nodes, "record")
     assert "LSTM the_lstm" in caught.value.proof
 
 
