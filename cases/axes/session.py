@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .axis import Axis, Feature, Rule, needs, of_values, switch, without_numbers
-from .constants import CONSTANTS, OF_INPUTS
+from .tensors import CONSTANTS, OF_INPUTS
 
 if TYPE_CHECKING:
     from ..specs.data import TensorDraft

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from ...reference.errors import DirectoryError
-from ..specs.tensor import array_of, tensor_proto
+from ..specs.model import array_of, tensor_proto
 from .external_data import CASE_BYTES, DEPTH, OutsideData, Room, TooLarge, is_pointer, take_in
 
 Array = NDArray[Any]

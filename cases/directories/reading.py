@@ -18,7 +18,7 @@ from ...reference import (
     operator_version,
     versions_of,
 )
-from ..specs.tensor import array_of
+from ..specs.model import array_of
 
 
 class NotOneNode(ValueError):

@@ -1,11 +1,24 @@
-"""Table of the cases of the operators of this package, each loaded when it is first asked for."""
+"""Cases of the operators of this package, loaded when first asked for, and operators of other distributions.
 
+An entry point in the group ``onnxspec.operators`` names a module, which registers an operator and its cases on import:
+see docs/operators.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
 from collections.abc import Mapping
 from functools import partial
-from importlib import import_module
+from importlib import import_module, metadata
 
-from ...reference import operator_names
-from ..specs.family import await_family
+from ...reference import clauses_of, forget_operator, operator_names, versions_of
+from ...reference.documents.clauses import ILLEGAL, ClauseError
+from ...reference.errors import format_internal_error
+from ...reference.faults.fault import FaultError
+from ..axes.violation import DUE
+from ..specs.family import await_family, family_of
+from ..specs.family import forget as forget_cases
 
 MODULES: Mapping[str, str] = {
     "LSTM": "profiles.recurrent",
@@ -23,3 +36,58 @@ MODULES: Mapping[str, str] = {
 for _op, _module in MODULES.items():
     if _op in operator_names():  # no cases for operators that the installed onnx lacks
         await_family(_op, partial(import_module, f"...{_module}", __name__))
+
+
+GROUP = "onnxspec.operators"
+"""The group of entry points."""
+
+
+class OperatorWarning(UserWarning):
+    """An operator of another distribution cannot be loaded; the message has its name, its distribution and the
+    reason."""
+
+
+def load_operators() -> tuple[str, ...]:
+    """Import the operators of other distributions, in the order of names, and return the names of the loaded entry
+    points.
+
+    The order is fixed because the first of two operators with one name keeps the bare name. Operators that raise an
+    error or are inconsistent are skipped with an OperatorWarning.
+    """
+    loaded = []
+    for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+        before = operator_names()
+        try:
+            importlib.import_module(entry.module)
+            for op in operator_names()[len(before) :]:
+                _require_whole(op)
+        except Exception as error:  # an error of one operator must not affect the others
+            reason = format_internal_error(error, entry.module.partition(".")[0])
+            if isinstance(error, (ClauseError, FaultError)):  # their messages have a place
+                reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            for op in operator_names()[len(before) :]:
+                forget_cases(op)
+                forget_operator(op)
+            owner = "" if entry.dist is None else f" of {entry.dist.name} {entry.dist.version}"
+            message = f"operator {entry.name!r}{owner} is left out: {reason}"
+            warnings.warn(message, OperatorWarning, stacklevel=2)
+        else:
+            loaded.append(entry.name)
+    return tuple(loaded)
+
+
+def _require_whole(op: str) -> None:
+    """Raise ClauseError for an invalid clause table, and ValueError for an invalid violation."""
+    clauses = clauses_of(op)
+    clause_ids = {clause.id for clause in clauses}
+    features = frozenset().union(*(clause.needs | clause.or_needs for clause in clauses))
+    try:
+        family = family_of(op)
+    except KeyError:  # it has no cases
+        return
+    for version in versions_of(op):
+        for violation in family.violations(op, version):
+            if violation.clause(op) not in clause_ids and f"{ILLEGAL}{violation.topic}" not in features:
+                raise ValueError(f"violation {violation.id!r}: there is no clause {violation.clause(op)}")
+            if violation.due not in DUE:
+                raise ValueError(f"violation {violation.id!r}: is due in {', '.join(DUE)}, not {violation.due!r}")

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ...reference.operators.internal_error import format_internal_error
+from ...reference.errors import format_internal_error
 from ..axes.quantized import BLOCK
 from ..specs.case import Spec
 from ..specs.family import family_of
@@ -28,7 +28,7 @@ FILES = ("smoke", "core", "full", BLOCK, "fair")
 """The lists that are files.
 
 ``fair`` has cases for runners with one fixed tolerance: they depend on no ambiguity, and the error bounds of their
-outputs are within that tolerance (``directories/fairness.py``).
+outputs are within that tolerance (``directories/manifest.py``).
 """
 
 

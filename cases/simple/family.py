@@ -22,10 +22,8 @@ from ..specs.case import Case, Course, Feed, Step, Trial
 from ..specs.family import Family, Level
 from ..specs.features import model_features
 from ..specs.illegal import commit
-from ..specs.model import in_places, node_model
-from ..specs.tensor import dtype_named
-from .covering import covering_rows
-from .spec import DIMENSIONS, SESSIONS
+from ..specs.model import dtype_named, in_places, node_model
+from .spec import DIMENSIONS, SESSIONS, covering_rows
 from .violations import form_violations
 
 Array = NDArray[Any]

@@ -11,7 +11,7 @@ from ...reference import OperatorVersion
 from ...reference.documents.tensors import Extent
 from ...reference.faults.derived import in_ids, topic_of_name
 from ..axes.violation import Draft, Violation, changed, set_to, sized, unknown_attribute, without_input
-from ..specs.tensor import dtype_named
+from ..specs.model import dtype_named
 
 _OF_ANOTHER_KIND: Mapping[str, Any] = {
     "INT": "1", "FLOAT": "1", "STRING": 1, "INTS": ["1"], "FLOATS": ["1"], "STRINGS": [1],

@@ -27,14 +27,11 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from ...reference import operator_version, versions_of
-from ..axes.constants import CONSTANTS
-from ..axes.tensors import HIGHEST_SEED
-from .case import Case, Feed, Spec, Trial
+from ..axes.tensors import CONSTANTS, HIGHEST_SEED
+from .case import Bound, Case, Feed, Move, Source, Spec, Subject, Trial
 from .data import inputs_of
-from .model import announced, build_model, finished
+from .model import announced, build_model, finished, tensor_proto
 from .spec import RecurrentSpec
-from .subject import Bound, Move, Source, Subject
-from .tensor import tensor_proto
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -27,15 +27,14 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 from ...reference import Node, evaluate_in_order, versions_of
-from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizer_in
+from ...reference.documents.tensors import DEQUANTIZE, QUANTIZE, quantizer_in
 from ...reference.numbers.affine import Affine, Channels, Codec, product_codec
-from ..axes.constants import CONSTANTS
 from ..axes.quantized import BLOCK, INTEGERS
+from ..axes.tensors import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
-from .model import announced, finished
+from .model import announced, finished, tensor_proto
 from .spec import CaseSpec, RecurrentSpec
-from .tensor import tensor_proto
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]

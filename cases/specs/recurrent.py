@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..axes.constants import OVERRIDDEN
 from ..axes.session import Turn, nearly_own
+from ..axes.tensors import OVERRIDDEN
 from .case import Case, Course, Feed, Step, Trial
 from .data import inputs_of
 from .graphs import join

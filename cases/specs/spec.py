@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any, ClassVar
 
 from ...reference import CELLS, Node, OperatorVersion, document_of, operator_version, versions_of
-from ..axes import activations, constants, lengths, node, numbers, quantized, session, tensors
+from ..axes import activations, lengths, node, numbers, quantized, session, tensors
 from ..axes.axis import Axis, default_of
 
 _CANONICAL = json.JSONEncoder(sort_keys=True)
@@ -30,7 +30,7 @@ RECURRENT_AXES: tuple[Axis, ...] = (
     *(activations.ACTIVATIONS_AXIS, activations.ALPHA, activations.BETA),
     *(node.CLIP, node.INPUT_FORGET, node.LINEAR_BEFORE_RESET),
     *(node.OUTPUT_SEQUENCE, node.HIDDEN_SIZE, node.EXPLICIT, node.OUTPUTS),
-    *(constants.WEIGHTS, constants.CONSTANT, constants.HELD, constants.FED, session.DIMENSIONS),
+    *(tensors.WEIGHTS, tensors.CONSTANT, tensors.HELD, tensors.FED, session.DIMENSIONS),
     *(numbers.DATA, numbers.ZEROS, numbers.EXTREMES, numbers.ALIKE),
     *(session.RERUNS, tensors.SEED, tensors.WEIGHTS_SEED, *session.EVENTFUL),
     *(quantized.QUANTIZATION, quantized.WEIGHT_TYPE, quantized.CHANNELS, quantized.BIAS_TYPE),
@@ -200,7 +200,7 @@ class RecurrentSpec:
     @cached_property
     def constants(self) -> frozenset[str]:
         """The inputs that are initializers, if the case has them."""
-        return constants.constants_of(self)
+        return tensors.constants_of(self)
 
     @property
     def static(self) -> bool:

@@ -30,10 +30,9 @@ from ...reference.documents.tensors import LENGTHS, Levels
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
 from .graphs import AXES_ARE_INPUTS, GRAPHS, can_join, join
-from .model import finished
+from .model import finished, tensor_proto
 from .quantizing import QUANTIZED, can_quantize, quantize
 from .spec import RecurrentSpec
-from .tensor import tensor_proto
 
 Array = NDArray[Any]
 

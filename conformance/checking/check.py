@@ -9,7 +9,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from ...reference import Operator, OperatorVersion
-from ...reference.operators.internal_error import format_internal_error
+from ...reference.errors import format_internal_error
 from ...reference.operators.tables import UNJUDGED
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, helper
 
-from ...reference.documents.quantizing import DEQUANTIZE, QUANTIZE, quantizes
-from ...reference.documents.tensors import INPUT_SIZE, Extent, units_place
+from ...reference.documents.tensors import DEQUANTIZE, INPUT_SIZE, QUANTIZE, Extent, quantizes, units_place
 from ..models.content import NotConstant
 from ..models.folding import constant
 from ..models.scope import Scope, domain_of

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...cases import family_of
 from ...cases.axes.generator import uniform
 from ...reference import FORMATS, Fault, IllegalNode, Node, Operator
-from ...reference.operators.margin import kill_margin
+from ...reference.operators.asking import kill_margin
 from ..models.content import NotConstant
 from ..probes.probe import traits_of
 from .general import shapes_of

@@ -86,8 +86,7 @@ class Commands(click.Group):
 
             fail("interrupted", 130)
         except Exception as error:
-            from ...reference.errors import UserError
-            from ...reference.operators.internal_error import format_internal_error, operators_in
+            from ...reference.errors import UserError, format_internal_error, operators_in
             from .terminal import fail
 
             if isinstance(error, UserError):

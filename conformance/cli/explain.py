@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ...cases.directories.directory import DataSet, write_directory
-from ...cases.directories.fairness import data_sets_of
+from ...cases.directories.manifest import data_sets_of
 from ...reference import document_of, operator_names
 from ...reference.errors import UserError
 from ..diagnosis.diagnose import findings_of_case

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...cases import ABILITIES, Trial
-from ...cases.specs.subject import Bound
+from ...cases.specs.case import Bound
 from ...reference import Interpretations, clause_named, document_saying
 from ...reference.documents.interpretations import QUESTIONS
 from ..judging.divergence import ratio_text

@@ -13,7 +13,7 @@ from onnx import ModelProto, NodeProto, helper, inliner
 from onnx.checker import ValidationError
 
 from ...cases.directories.reading import NotOneNode, attributes_of, by_position, operator_meant
-from ...cases.specs.tensor import array_of
+from ...cases.specs.model import array_of
 from ...reference import CELLS, IllegalNode, Node, evaluate
 from ..models.content import ModelError, read_content
 from ..models.execution import ExecutionError, outputs_of, serialized

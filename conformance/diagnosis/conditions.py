@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from itertools import combinations
 
 from ...reference import FORMATS, Fault, operator_names
-from ...reference.operators.margin import kill_margin
+from ...reference.operators.asking import kill_margin
 from ..probes.probe import Probe, worded
 
 __all__ = ["condition_of", "is_identity", "message_kind", "would_show"]

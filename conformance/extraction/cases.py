@@ -14,13 +14,11 @@ from msgspec import Struct, structs
 from onnx import helper
 
 from ...cases.directories.directory import write_directory
-from ...cases.directories.fairness import data_sets_of
-from ...cases.directories.foreign import trials_of
-from ...cases.directories.graph_reading import read_node_graph
+from ...cases.directories.graph_reading import read_node_graph, trials_of
+from ...cases.directories.manifest import data_sets_of
 from ...cases.directories.reading import NotOneNode
 from ...reference import IllegalNode, resolve
-from ...reference.errors import UserError
-from ...reference.operators.internal_error import format_internal_error
+from ...reference.errors import UserError, format_internal_error
 from ..border.strict_json import decode
 from ..checking.check import recurrent_nodes
 from ..judging.judgement import RANDOM_WEIGHTS

@@ -8,12 +8,12 @@ from functools import partial
 
 import onnx
 
-from ...cases.axes.constants import CONSTANTS
+from ...cases.axes.tensors import CONSTANTS
 from ...cases.directories.graph_reading import axes_of, codec_of
 from ...cases.directories.reading import NotOneNode
+from ...cases.specs.case import MOVES, Move
 from ...cases.specs.graphs import add_graph, moving
 from ...cases.specs.quantizing import quantized_model
-from ...cases.specs.subject import MOVES, Move
 from ...reference import IllegalNode
 from ...reference.numbers.affine import Affine, Codec
 from ..checking.quantization import codecs_before, codecs_behind

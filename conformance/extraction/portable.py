@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from ...cases.axes.constants import held
 from ...cases.axes.generator import uniform
+from ...cases.axes.tensors import held
 from ...cases.directories.graph_reading import OneNode, read_model
 from ...cases.directories.reading import NotOneNode
-from ...cases.specs.tensor import tensor_proto
+from ...cases.specs.model import tensor_proto
 from ...reference import FORMATS, IllegalNode, OperatorVersion
 from ...reference.documents.tensors import Levels, Shape, sizes_known
 from ...reference.recurrent.computation import dequantized

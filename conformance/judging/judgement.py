@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference.operators.internal_error import format_internal_error
+from ...reference.errors import format_internal_error
 from ..workers.process import Outcome
 
 __all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "OF_FORBIDDEN", "UNTRIED", "WITHOUT_RUN"]

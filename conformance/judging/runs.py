@@ -14,7 +14,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from ...cases import Feed, Trial
-from ...cases.specs.subject import Bound
+from ...cases.specs.case import Bound
 from ...reference import Node, operator_for, resolve
 from ...reference.operators.operator import dtype_of
 from ...reference.recurrent.agreement import Expected

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto
 
 from ...cases.directories.external_data import OutsideData, Room, content_of, is_pointer, place_of, take_in, tensors_of
-from ...cases.specs.tensor import array_of
+from ...cases.specs.model import array_of
 from ...reference.errors import UserError
 from ..workers.worker import one_line
 

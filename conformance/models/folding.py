@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper
 
-from ...reference.documents.quantizing import quantizes
+from ...reference.documents.tensors import quantizes
 from .content import ModelError, NotConstant
 from .scope import LONGEST_CHAIN, Scope, domain_of, shown_name
 

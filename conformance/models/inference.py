@@ -26,8 +26,7 @@ from ...reference import (
     operator_version,
     versions_of,
 )
-from ...reference.documents.quantizing import quantizes
-from ...reference.documents.tensors import Extent, sizes_known
+from ...reference.documents.tensors import Extent, quantizes, sizes_known
 from ...reference.operators.described import DescribedOperator
 from .content import ModelContent, ModelError, NotConstant
 from .folding import constant

@@ -20,8 +20,7 @@ from ...cases import family_of
 from ...cases.axes.quantized import features_of_levels
 from ...cases.directories.directory import CaseDirectory, find_directories, read_directory
 from ...cases.directories.external_data import CASE_BYTES, DEPTH, multiply_adds_in, steps_in
-from ...cases.directories.foreign import alone, trials_of
-from ...cases.directories.graph_reading import NodeGraph, read_node_graph
+from ...cases.directories.graph_reading import NodeGraph, alone, read_node_graph, trials_of
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.features import groups_with, model_features
 from ...reference import IllegalNode, clauses_of, resolve

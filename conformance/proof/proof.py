@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
 from ...reference import FAULTS, LOSES_NAN, Clause, Fault, clauses_of, faults_of, operator_for, operator_names
+from ...reference.errors import format_internal_error
 from ...reference.operators.asking import readings
-from ...reference.operators.internal_error import format_internal_error
 from ..judging.judgement import FAILING, Judgement
 from ..judging.verdict import judge_each
 from ..probes.probe import SpecProbe

@@ -11,9 +11,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...cases import Case, Course, Step, Trial
-from ...cases.specs.subject import Bound
+from ...cases.specs.case import Bound
 from ...reference import Fault, IllegalNode, Node, operator_for
-from ...reference.faults.memory import Sessions
+from ...reference.faults.fault import Sessions
 from ..judging.judgement import Judgement
 from ..judging.verdict import judge
 from ..workers.process import REPEATS, Outcome

@@ -27,8 +27,7 @@ import onnx
 from numpy.typing import NDArray
 
 from ...cases import Spec, Trial, is_spec, profile
-from ...cases.directories.foreign import trials_of
-from ...cases.directories.graph_reading import read_model, read_node_graph
+from ...cases.directories.graph_reading import read_model, read_node_graph, trials_of
 from ...cases.directories.reading import NotOneNode
 from ...cases.portable import case_text
 from ...reference import IllegalNode, operator_names, resolve

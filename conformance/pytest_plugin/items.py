@@ -19,8 +19,7 @@ from msgspec import structs
 from ...cases import PROFILES
 from ...cases.specs.features import GROUPS
 from ...reference import fault_named
-from ...reference.errors import UserError
-from ...reference.operators.internal_error import format_internal_error
+from ...reference.errors import UserError, format_internal_error
 from ..diagnosis.explainer import Explainer
 from ..extraction.cases import cases_of_model
 from ..judging.judgement import UNTRIED, WITHOUT_RUN, Verdict

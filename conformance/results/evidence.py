@@ -174,7 +174,7 @@ def _write(
     """Write the evidence of one case, atomically. Raise OSError, and any exception that a model causes."""
     # Imported late: only runs with findings need it.
     from ...cases.directories.directory import DataSet, write_directory
-    from ...cases.directories.fairness import data_sets_of
+    from ...cases.directories.manifest import data_sets_of
     from ..showing.evidence import evidence_of
 
     job = prepared.jobs[0]

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...reference import SPECIAL
-from ...reference.errors import DirectoryError, RecordError
-from ...reference.operators.internal_error import format_internal_error
+from ...reference.errors import DirectoryError, RecordError, format_internal_error
 from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe

@@ -278,3 +278,29 @@ def _values(name: str, extents: tuple[Extent, ...], sizes: Mapping[str, int]) ->
 
 def _in_words(extent: Extent, sizes: Mapping[str, int]) -> str:
     return str(extent) if not extent.size else f"{extent} = {extent.value(sizes)}"
+
+
+QUANTIZE, DEQUANTIZE = "QuantizeLinear", "DequantizeLinear"
+
+_PREFIXES: Mapping[str, str] = {
+    "": "",
+    "ai.onnx": "",
+    "com.microsoft": "",
+    "com.amd.quark": "Extended",
+    "com.vai.quantize": "Vitis",
+}
+"""The prefix of ONNX's names in each domain."""
+
+
+def quantizes(domain: str, op_type: str) -> str:
+    """Return QUANTIZE or DEQUANTIZE for an operator that does one of them; empty for any other operator."""
+    prefix = _PREFIXES.get(domain)
+    if prefix is None or not op_type.startswith(prefix):
+        return ""
+    name = op_type.removeprefix(prefix)
+    return name if name in (QUANTIZE, DEQUANTIZE) else ""
+
+
+def quantizer_in(domain: str, name: str) -> str:
+    """Return a domain's operator for QUANTIZE or DEQUANTIZE. Raise KeyError for a domain that has none."""
+    return _PREFIXES[domain] + name

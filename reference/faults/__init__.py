@@ -1,4 +1,4 @@
 """Named, executable faults, and observations that they explain."""
 
 # Documented in docs/operators.md.
-from .computed import Computed as Computed
+from .computing import Computed as Computed

@@ -17,8 +17,7 @@ from ..recurrent.computation import Computation
 from ..recurrent.expectation import Expectation
 from ..recurrent.node import Node
 from .computing import Prediction, Remembering, layered, predicted, rough_bounds, same
-from .fault import Compute, Fault, Outputs
-from .memory import Memory, Sessions
+from .fault import Compute, Fault, Memory, Outputs, Sessions
 
 __all__ = ["Context", "Expecting", "Run", "Scan", "reported_steps"]
 

@@ -24,8 +24,7 @@ from ..recurrent.computation import computation_of
 from ..recurrent.node import Node
 from .computing import Prediction, Remembering
 from .contexts import Context, Expecting, Run, Scan, reported_steps
-from .fault import LAYERS, UNINITIALIZED, Fault, Outputs, made_together
-from .memory import Sessions
+from .fault import LAYERS, UNINITIALIZED, Fault, Outputs, Sessions, made_together
 
 __all__ = ["Fit", "Observation", "Run"]
 

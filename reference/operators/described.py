@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Needed, OperatorVersion, UnknownOperator
 from ..documents.tensors import ShapeError, sizes_of_shapes
-from ..faults.computed import Computed
+from ..faults.computing import Computed
 from ..faults.derived import await_derived, topic_of_name
 from ..numbers.accuracy import FORMATS, Format, budget
 from ..numbers.bounded import Bounded

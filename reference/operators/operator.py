@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of, forget
-from ..faults.computed import Computed, require_forms
-from ..faults.computing import Computable, Known, answered, output_type, predicted
+from ..faults.computing import Computable, Computed, Known, answered, output_type, predicted, require_forms
 from ..faults.contexts import Run
 from ..faults.fault import FAULTS, Fault
 from ..faults.observation import Observation
@@ -27,8 +26,8 @@ from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, Format, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
 from ..recurrent.agreement import Expected
+from ..recurrent.computation import Steps
 from ..recurrent.expectation import Expectation, too_wide
-from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from ..recurrent.special import SpecialValueMismatch
 from .written import Diagnostic, StatedSize, Written
@@ -172,7 +171,7 @@ class Operator(ABC):
         """Resolve a node with its inputs. Raise IllegalNode, with the clause, if the document forbids the node."""
 
     def computation(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Computable:
-        """Return the computation of a node, which faults change (:class:`..faults.computed.Computed`).
+        """Return the computation of a node, which faults change (:class:`..faults.computing.Computed`).
 
         By default this is the resolved node. Raise IllegalNode.
         """

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import USUAL, Interpretations, Question, ask
+from ..faults.alterations import STATE_CODEC, AtLevels
 from ..faults.fault import Fault
-from ..faults.levels import STATE_CODEC, AtLevels
 from ..numbers.accuracy import ACCURACY_CLASSES, QDQ_STEPS, accuracy_class, budget
 from ..numbers.affine import Affine, Codec
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..numbers.bounding import Bounding
+from ..recurrent.computation import Steps
 from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure
-from ..recurrent.gates import Steps
 from ..recurrent.node import Node
 from .operator import Arrays, Classes, Conforming, Operator, Outputs, Resolved
 

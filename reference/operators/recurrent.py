@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
@@ -19,15 +20,15 @@ from ..kernels.kernel import STYLES, Kernel, Style, run_kernel
 from ..numbers.accuracy import WIDER_PRESETS, any_of
 from ..numbers.activations import kind_named
 from ..numbers.affine import Affine
+from ..numbers.bounding import LEAST_SINGLE
+from ..recurrent.agreement import Expected
 from ..recurrent.cell import Cell, register_cell
-from ..recurrent.computation import computation_of, evaluate, evaluate_in_order
-from ..recurrent.configuration import RECURRENT_QUESTIONS, configure, open_questions_of
-from ..recurrent.expectation import Expectation, bounds, expect, expect_behind
-from ..recurrent.gates import steps_of
+from ..recurrent.computation import computation_of, evaluate, evaluate_in_order, steps_of
+from ..recurrent.configuration import RECURRENT_QUESTIONS, Configuration, configure, open_questions_of
+from ..recurrent.expectation import Expectation, Expecting, bounds, expect, expect_behind
 from ..recurrent.node import Node
 from ..recurrent.rnn import CELLS
 from ..recurrent.special import special_mismatches
-from ..recurrent.stacking import expecting_each
 from .operator import Classes, Conforming, Operator, register
 from .written import Diagnostic, StatedSize, Written
 
@@ -92,6 +93,62 @@ def _document(cell: Cell) -> Document:
 
 def _kernel(style: Style) -> Callable[[Node, Arrays], Arrays]:
     return partial(run_kernel, style=style)
+
+
+def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> list[Expected]:
+    """Return the expected outputs of each run: :class:`..recurrent.expectation.Expecting` of several runs.
+
+    several
+        Each run's outputs by name, of the right shapes. Without Y nothing of a run is known beforehand.
+
+    Raise IllegalNode.
+    """
+    free = cache(Expecting(node, inputs, {}))
+    each = [Expected(free, outputs) for outputs in several]
+    reported = [number for number, outputs in enumerate(several) if "Y" in outputs]
+    c = configure(node, inputs)
+    # As many as leave radii in the type that one run has.
+    products = c.T * c.N * max(c.I, c.H) * len(c.cell.gates) * c.H
+    most = max(1, (LEAST_SINGLE - 1) // max(1, products))
+    for start in range(0, len(reported), most):
+        numbers = reported[start : start + most]
+        if len(numbers) == 1:
+            each[numbers[0]] = Expected(Expecting(node, inputs, several[numbers[0]]), several[numbers[0]])
+            continue
+        stack = _Stack(c, node, inputs, [several[number] for number in numbers])
+        for place, number in enumerate(numbers):
+            each[number] = Expected(partial(stack.expectations, place), several[number])
+    return each
+
+
+class _Stack:
+    """Runs side by side in one batch.
+
+    Rows are independent, or operands know the number of runs. An evaluation of tiny tensors costs as much as its calls,
+    which hardly depend on the number of rows.
+    """
+
+    def __init__(self, c: Configuration, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> None:
+        self._N, self._batch_first = c.N, c.layout == 1
+        Y = np.concatenate([outputs["Y"] for outputs in several], self._rows("Y"))
+        self._together = cache(Expecting(node, inputs, {"Y": Y}, len(several)))
+
+    def _rows(self, output: str) -> int:
+        """Return the batch axis of an output."""
+        if self._batch_first:
+            return 0
+        return 2 if output == "Y" else 1
+
+    def expectations(
+        self, place: int, accuracy: str = "standard", interpretations: Interpretations | None = None
+    ) -> list[Expectation]:
+        """Return the expected outputs of the run at a position."""
+        expectations = []
+        for each in self._together(accuracy, interpretations):
+            own = (slice(None),) * self._rows(each.output) + (slice(place * self._N, (place + 1) * self._N),)
+            about, weak = (None if mask is None else mask[own] for mask in (each.about, each.weak))
+            expectations.append(Expectation(each.output, each.number[own], each.clause, about, weak, each.measure))
+        return expectations
 
 
 class RecurrentOperator(Operator):

@@ -1,8 +1,12 @@
-"""Computations: nodes of LSTM, GRU and RNN with their tensors, evaluated in float64 or with error bounds."""
+"""Computations: nodes of LSTM, GRU and RNN with their tensors, evaluated in float64 or with error bounds; and gates.
+
+For the values of gates at every step, the equations themselves run, and two things are watched: from which gate's
+block of a sum an activation's argument comes, and the result. So a cell needs no second form that could differ.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,12 +16,13 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..documents.tensors import Levels, TensorForm
 from ..numbers.accuracy import Format, budget
+from ..numbers.activations import Activation
 from ..numbers.bounding import Bounding
 from ..numbers.plain import Ordered, Plain
-from .cell import Number
+from .cell import Gates, Number, Parameters, States
 from .configuration import Configuration, configure
 from .node import Node
-from .rnn import run
+from .rnn import in_order, processing_order, run, states_of
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -136,3 +141,175 @@ def _evaluate(
     with np.errstate(over="ignore", invalid="ignore"):
         outputs = run(computation.configuration, computation.inputs, arithmetic)
     return {name: outputs[name] for name in node.outputs}
+
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One direction of a node, step by step in processing order.
+
+    positions
+        (T, N): which position of X each row processes at each step.
+    lengths
+        (N,): how many of these steps each row has; those after them are padding.
+    numbers
+        Name to (T, N, H): the gates in the order of the cell's blocks, then its inner states (``C``), then ``H``.
+    """
+
+    direction: str
+    positions: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    numbers: Mapping[str, Array] = field(hash=False)
+
+
+def steps_of(
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    reported: NDArray[Any] | None = None,
+    interpretations: Interpretations | None = None,
+) -> tuple[Steps, ...]:
+    """Return the gates and states of every direction of a node, in float64.
+
+    reported
+        The Y that a target reported, in the node's layout: each step starts from it. None: from the computed state.
+
+    Raise IllegalNode if the document does not allow the node with these inputs.
+    """
+    computation = computation_of(node, inputs, interpretations)
+    c = computation.configuration
+    Y = None
+    if reported is not None:
+        Y = reported.astype(np.float64)
+        Y = Y.transpose(1, 2, 0, 3) if c.layout == 1 else Y
+    steps = []
+    for d, direction in enumerate(c.directions):
+        watch = _Watch()
+        hidden, *inner = watch.states(computation, d, Y)
+        values = watch.gates(c.cell.gates, hidden.shape)
+        values |= {name.upper(): np.asarray(states) for name, states in zip(c.cell.inner, inner, strict=True)}
+        values["H"] = np.asarray(hidden)
+        steps.append(Steps(direction, _positions(c, direction), c.lengths, values))
+    return tuple(steps)
+
+
+def overflowing_arguments(computation: Computation, Y: Array | None = None) -> Array | None:
+    """Return the largest argument at each step of functions whose printed formula overflows (Softplus), (T, D, N, H),
+    in the target's positions; None if there is no such function.
+
+    Y
+        The states that a target reported, (T, D, N, H), from which each step starts.
+    """
+    c = computation.configuration
+    largest = []
+    for d, direction in enumerate(c.directions):
+        watch = _Steep()
+        hidden, *_ = watch.states(computation, d, Y)
+        largest.append(in_order(watch.largest(hidden.shape), processing_order(c.T, c.lengths, direction)))
+    stacked = np.stack(largest, axis=1)
+    return None if (stacked == -np.inf).all() else stacked
+
+
+def _positions(c: Configuration, direction: str) -> NDArray[np.int64]:
+    positions = processing_order(c.T, c.lengths, direction)
+    if isinstance(positions, slice):
+        return np.broadcast_to(np.arange(c.T)[positions, np.newaxis], (c.T, c.N))
+    return positions
+
+
+class _Watched(np.ndarray[Any, np.dtype[np.float64]]):
+    """Float64 array that belongs to a gate, like all that is computed from it elementwise.
+
+    letter
+        The gate's letter; empty if it belongs to none.
+    complements
+        Where one minus this number is noted: the origin of a gate without an activation of its own.
+    """
+
+    letter: str
+    complements: list[Array] | None
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.letter = getattr(source, "letter", "")
+        self.complements = None
+
+    def __rsub__(self, other: Any) -> Any:
+        result = other - np.asarray(self)
+        if self.complements is not None:
+            self.complements.append(result)
+        return result
+
+
+def _watched(values: Array, letter: str, complements: list[Array] | None = None) -> _Watched:
+    result = np.asarray(values).view(_Watched)
+    result.letter, result.complements = letter, complements
+    return result
+
+
+class _Lettered(Gates):
+    """Sums whose blocks have letters."""
+
+    def __getattr__(self, letter: str) -> Any:
+        return _watched(super().__getattr__(letter), letter)
+
+
+class _Watch(Ordered):
+    """Arithmetic of plain arrays that notes the activation of each gate's argument."""
+
+    def __init__(self) -> None:
+        self._activated: dict[str, list[Array]] = {}
+        self._complements: list[Array] = []
+
+    def states(self, computation: Computation, d: int, Y: Array | None) -> States:
+        """Run one direction, with sums that know their gates."""
+        c = computation.configuration
+
+        def equations(p: Parameters, XW: Gates, HR: Gates, *states: Any) -> States:
+            return c.cell.equations(p, _Lettered(XW.number, XW.blocks), _Lettered(HR.number, HR.blocks), *states)
+
+        with np.errstate(over="ignore", invalid="ignore"):
+            watched = replace(c, cell=replace(c.cell, equations=equations))
+            return states_of(watched, computation.inputs, self, d, Y)
+
+    def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:
+        letter = getattr(argument, "letter", "")
+        result = np.asarray(super().activate(activation, np.asarray(argument), clip))
+        self._activated.setdefault(letter, []).append(result)
+        return _watched(result, "", self._complements)
+
+    def gates(self, letters: str, shape: tuple[int, ...]) -> dict[str, Array]:
+        """Return the noted values by letter, (T, N, H). Steps come one by one or all at once."""
+        if 0 in shape:
+            return {letter: np.zeros(shape) for letter in letters}
+        noted = {letter: self._activated[letter] for letter in letters if letter in self._activated}
+        without = [letter for letter in letters if letter not in noted]
+        if len(without) == 1 and self._complements:
+            noted[without[0]] = self._complements
+        return {letter: _joined(noted[letter], shape) for letter in letters if letter in noted}
+
+
+def _joined(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """Return an array of a shape (T, N, H) from its parts in order."""
+    return np.concatenate([part.reshape(-1, *shape[1:]) for part in parts])
+
+
+class _Steep(_Watch):
+    """Arithmetic that notes arguments of functions whose formula overflows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._arguments: dict[str, list[Array]] = {}
+
+    def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:
+        if activation.kind.overflows:
+            clipped = np.asarray(argument) if clip is None else np.clip(np.asarray(argument), -clip, clip)
+            self._arguments.setdefault(getattr(argument, "letter", ""), []).append(clipped)
+        return super().activate(activation, argument, clip)
+
+    def largest(self, shape: tuple[int, ...]) -> Array:
+        """Return the largest argument at each place, (T, N, H); -inf if there is none."""
+        if not self._arguments or 0 in shape:
+            return np.full(shape, -np.inf)
+        joined = [_joined(parts, shape) for parts in self._arguments.values()]
+        return np.asarray(np.maximum.reduce([values for values in joined if values.shape == shape]))

@@ -21,10 +21,9 @@ from ..numbers.activations import Activation, kind_named
 from ..numbers.bounding import Bounding
 from ..numbers.plain import Plain
 from .agreement import compare, ratios
-from .computation import Computation, computation_of
+from .computation import Computation, computation_of, overflowing_arguments
 from .configuration import Configuration
 from .expectation import Expectation, valid_elements
-from .gates import overflowing_arguments
 from .node import Node, text_of
 from .rnn import run
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from ...cases import Spec, build_case, clauses_exercised
-from ...cases.directories.fairness import Fairness, data_sets_of, fairness_of
+from ...cases.directories.manifest import Fairness, data_sets_of, fairness_of
 from ...reference.errors import UserError
 
 MOST_NUMBERS = 20_000

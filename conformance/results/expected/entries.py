@@ -23,7 +23,7 @@ from ....cases import PROFILES, family_of
 from ....cases.specs.wrapping import WRAPS
 from ....reference import FAULTS, FORMATS, Fault, clauses_of, fault_named, operator_names, versions_of
 from ....reference.errors import UserError
-from ....reference.faults.retired import retirement
+from ....reference.faults.scope import retirement
 from ...border.typed_toml import TomlDocument
 from ...judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Judgement, Verdict
 from ...probes.drawn import fresh_profile, split_nonce

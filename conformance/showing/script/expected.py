@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....cases import Case, Feed, Trial
-from ....cases.specs.subject import Bound
+from ....cases.specs.case import Bound
 from ....reference import (
     Expectation,
     Interpretations,

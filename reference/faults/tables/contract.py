@@ -1,11 +1,51 @@
-"""Faults of the contract of a node: changed inputs, constants, illegal models that are computed."""
+"""Faults of constants that are overridden, of the contract of a node, and of directions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
+from ..alterations import by_direction, configured, output_fault, with_inputs, with_lengths, with_outputs, with_steps
 from ..fault import Array, Compute, Outputs, fault, fault_of_run
+
+# Rows: id, clause, words, then the change, and fields of Fault.
+# fmt: off
+
+
+# No model for proving the suite has such constants, so these are only tried on a target's outputs.
+fault_of_run("constants.override-ignored", "constants",
+    "Computes with what the model holds for a constant, although something else is fed in its place.",
+    lambda compute, c: compute(_with(c, compute)), proved=False)
+fault_of_run("constants.override-partly-ignored", "constants",
+    "Computes with what the model holds for R, B and P, as long as W itself is not fed in its place.",
+    lambda compute, c: compute(c if "W" in compute.overridden else _with(c, compute)), proved=False)
+
+
+@fault_of_run("constants.override-stays", "session.stateless",
+    "Once a constant was overridden, computes later runs that do not feed it with what was fed then.", proved=False)
+def override_stays(compute: Compute, c: Computation) -> Outputs:
+    fed = {name: c.inputs[name] for name in compute.overridden if name in c.inputs}
+    kept = compute.memory.setdefault("fed", {})
+    instead = {name: array for name, array in kept.items() if name not in compute.fed}
+    compute.memory["fed"] = {**kept, **fed}
+    return compute(_taking(c, instead))
+
+
+def _with(c: Computation, compute: Compute) -> Computation:
+    return _taking(c, {name: array.astype("float64") for name, array in compute.overridden.items()})
+
+
+def _taking(c: Computation, others: Mapping[str, NDArray[Any]]) -> Computation:
+    """Return the computation with other values of its inputs, where shapes are equal."""
+    fitting = {n: a for n, a in others.items() if n in c.inputs and c.inputs[n].shape == a.shape}
+    lengths = fitting.pop("sequence_lens", None)
+    changed = with_inputs(c, **fitting)
+    return changed if lengths is None else with_lengths(changed, lengths)
+
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
@@ -60,3 +100,96 @@ for _topic, _words in {
     "types": "types that the document does not allow, or several at once",
 }.items():
     fault(f"accepts.{_topic}", _topic, f"Silently accepts {_words}.", lambda c: c, kind="accepts")
+
+
+# Rows: id, clause, words, then the change, and fields of Fault.
+# fmt: off
+
+def _forward(c: Computation) -> Computation:
+    return configured(c, directions=("forward",) * len(c.configuration.directions))
+
+
+def _reversed(c: Computation) -> list[int]:
+    """Return the directions that run in reverse."""
+    return [d for d, name in enumerate(c.configuration.directions) if name == "reverse"]
+
+
+fault("direction.reverse-runs-forward", "directions", "Runs the reverse direction forward.", _forward)
+fault("direction.only-reverse-forward", "directions", "Takes direction reverse for forward; bidirectional is right.",
+    lambda c: _forward(c) if len(c.configuration.directions) == 1 else c)
+
+
+@fault_of_run("direction.default-reverse", "directions.default",
+    "Runs in reverse where the attribute direction is not written down.")
+def default_reverse(compute: Compute, c: Computation) -> Outputs:
+    written = "direction" in compute.attributes or c.configuration.directions != ("forward",)
+    return compute(c if written else configured(c, directions=("reverse",)))
+
+
+@fault_of_run("direction.flips-batch", "directions",
+    "Turns rows of the batch round for the reverse direction instead of its steps.")
+def reverse_flips_batch(compute: Compute, c: Computation) -> Outputs:
+    def turn(states: Array) -> Array:
+        chosen = _reversed(c)
+        states[..., chosen, :, :] = states[..., chosen, ::-1, :]
+        return states
+
+    turned = _forward(with_steps(c, lambda X: X[:, ::-1]))
+    return with_outputs(c, by_direction(compute, c, turned, "reverse"), Y=turn, states=turn)
+
+
+def _continuing(compute: Compute, c: Computation, given: Mapping[str, Array | None]) -> Outputs:
+    """Start the backward direction from the last forward state, except for initial states that are inputs."""
+    ended = compute(c)
+    batch_first = c.configuration.layout == 1
+    initial = {}
+    for name in ("h", *c.configuration.cell.inner):
+        if given.get(name) is not None:
+            continue
+        first, last = c.inputs.get(f"initial_{name}"), ended[f"Y_{name}"]
+        states = (np.zeros_like(last) if first is None else first).copy()
+        if batch_first:
+            states[:, 1] = last[:, 0]
+        else:
+            states[1] = last[0]
+        initial[f"initial_{name}"] = states
+    return compute(with_inputs(c, **initial))
+
+
+fault_of_run("direction.backward-continues", "directions",
+    "Starts the backward direction from the states in which the forward one ended.",
+    lambda compute, c: compute(c) if len(c.configuration.directions) == 1 else _continuing(compute, c, {}))
+
+
+@fault_of_run("direction.workspace-left", "directions",
+    "Starts the backward direction from the states in which the forward one ended where initial_h is not given.")
+def workspace_left(compute: Compute, c: Computation) -> Outputs:
+    if len(c.configuration.directions) == 1 or c.inputs.get("initial_h") is not None:
+        return compute(c)
+    return _continuing(compute, c, {name: c.inputs.get(f"initial_{name}") for name in c.configuration.cell.inner})
+
+
+def _turned_back(c: Computation, Y: Array) -> Array:
+    Y[:, _reversed(c)] = Y[::-1, _reversed(c)]
+    return Y
+
+
+def _side_by_side(c: Computation, Y: Array) -> Array:
+    T, D, N, H = Y.shape
+    return Y.transpose(0, 2, 1, 3).reshape(T, 1, N, D * H)
+
+
+output_fault("direction.reverse-not-turned-back", "outputs.order",
+    "Leaves Y of the reverse direction in the order in which it is computed.", Y=_turned_back)
+output_fault("direction.outputs-swapped", "directions.axis",
+    "Gives the backward direction's results in the first place and the forward direction's in the second.",
+    Y=lambda c, Y: Y[:, ::-1], states=lambda c, states: states[::-1])
+output_fault("direction.forward-twice", "directions", "Gives the forward direction's Y for the backward one too.",
+    Y=lambda c, Y: np.repeat(Y[:, :1], Y.shape[1], axis=1))
+output_fault("direction.states-shared", "outputs.last-hidden",
+    "Gives the forward direction's last states for the backward one too.",
+    states=lambda c, states: np.repeat(states[:1], len(states), axis=0))
+output_fault("direction.summed", "outputs.shapes", "Adds Y of both directions up into one.",
+    Y=lambda c, Y: Y.sum(axis=1, keepdims=True), layer="form")
+output_fault("direction.concatenated", "outputs.shapes", "Puts both directions of Y side by side in its last axis.",
+    Y=_side_by_side, layer="form")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...numbers.affine import Affine, Channels, Codec, product_codec
 from ...recurrent.node import Node, cell_named
 from ...recurrent.rnn import CELLS
-from ..levels import STATE_CODEC, HalfAway, Truncating, Wrapping, each_channel, level_fault, recoded
+from ..alterations import STATE_CODEC, HalfAway, Truncating, Wrapping, each_channel, level_fault, recoded
 
 # Rows: id, clause, words, then the codecs that stand in place of those of the node, and fields of Fault.
 # fmt: off

@@ -16,8 +16,8 @@ from ...faults.scope import base_id
 from ...numbers.accuracy import AccuracyClass
 from ...numbers.affine import Affine
 from ...numbers.bounded import RADIUS_SLACK, Bounded
+from ...recurrent.computation import Steps
 from ...recurrent.expectation import Expectation, Measure
-from ...recurrent.gates import Steps
 from ...recurrent.node import Node
 from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of, register
 from ..written import Diagnostic, StatedSize, Written

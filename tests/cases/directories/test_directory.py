@@ -23,7 +23,7 @@ from onnxspec.cases.directories.directory import (
     read_directory,
     write_directory,
 )
-from onnxspec.cases.directories.fairness import data_sets_of
+from onnxspec.cases.directories.manifest import data_sets_of
 
 from ...recurrent import recurrent_versions
 

@@ -13,9 +13,8 @@ import pytest
 from onnx import helper, numpy_helper
 
 from onnxspec.cases import CaseSpec, Trial, build_case
-from onnxspec.cases.directories.fairness import data_sets_of
-from onnxspec.cases.directories.foreign import alone, trials_of
-from onnxspec.cases.directories.graph_reading import read_node_graph
+from onnxspec.cases.directories.graph_reading import alone, read_node_graph, trials_of
+from onnxspec.cases.directories.manifest import data_sets_of
 from onnxspec.cases.directories.reading import NotOneNode
 from onnxspec.cases.specs.graphs import GRAPHS
 from onnxspec.cases.specs.wrapping import can_wrap, wrap

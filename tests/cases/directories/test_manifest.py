@@ -19,9 +19,9 @@ import pytest
 from onnxspec.cases import CaseSpec, Trial, build_case, clauses_exercised, digests_for, profile
 from onnxspec.cases.directories import manifest as manifests
 from onnxspec.cases.directories.directory import ATOL, RTOL, DataSet, read_directory
-from onnxspec.cases.directories.fairness import data_sets_of
 from onnxspec.cases.directories.manifest import (
     Origin,
+    data_sets_of,
     folder_name,
     generate,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from onnxspec.cases import build_case, family_of, features_of, profile
-from onnxspec.cases.operators.extended_lstm.codec import calibrated
+from onnxspec.cases.operators.extended_lstm.axes import calibrated
 from onnxspec.cases.specs.data import inputs_of
 
 CORE = profile("core", "ExtendedLSTM", 1)

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from onnxspec.cases.operators.extended_lstm.codec import X
-from onnxspec.cases.operators.extended_lstm.random_cases import extended_case
+from onnxspec.cases.operators.extended_lstm.axes import X
+from onnxspec.cases.operators.extended_lstm.family import extended_case
 from onnxspec.cases.portable import check_case
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.cases.specs.data import inputs_of

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from onnxspec.cases.simple.covering import covering_rows
+from onnxspec.cases.simple.spec import covering_rows
 
 AXES = {"a": (0, 1, 2), "b": ("x", "y"), "c": (True, False), "d": (1, 2, 3, 4)}
 

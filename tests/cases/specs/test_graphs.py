@@ -9,10 +9,9 @@ import onnx
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case, profile
-from onnxspec.cases.directories.fairness import data_sets_of
-from onnxspec.cases.specs.case import Trial
+from onnxspec.cases.directories.manifest import data_sets_of
+from onnxspec.cases.specs.case import Move, Source, Trial
 from onnxspec.cases.specs.graphs import GRAPHS, can_join, join
-from onnxspec.cases.specs.subject import Move, Source
 from onnxspec.cases.specs.wrapping import WRAPS, can_wrap
 
 RICH = {"T": 4, "N": 3, "I": 2, "H": 5, "bias": True, "initial": "all", "lengths": "ragged"}

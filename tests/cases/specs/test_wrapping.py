@@ -11,7 +11,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.specs.case import Trial
-from onnxspec.cases.specs.tensor import array_of
+from onnxspec.cases.specs.model import array_of
 from onnxspec.cases.specs.wrapping import EXACT, can_wrap, wrap
 from onnxspec.reference import FORMATS, Node
 from onnxspec.reference.recurrent.computation import evaluate

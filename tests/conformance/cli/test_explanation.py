@@ -25,7 +25,7 @@ from onnxspec.conformance.results.records import Finding
 from onnxspec.conformance.results.result import result_of
 from onnxspec.conformance.workers.job import Outcome
 from onnxspec.reference import FAULTS, Interpretations, Node, evaluate, operator_for, run_fault
-from onnxspec.reference.recurrent.gates import steps_of
+from onnxspec.reference.recurrent.computation import steps_of
 
 Outputs = dict[str, np.ndarray]
 Change = Callable[[Outputs], None]

@@ -11,9 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.specs.case import Trial
+from onnxspec.cases.specs.case import Subject, Trial
 from onnxspec.cases.specs.graphs import GRAPHS, can_join, join
-from onnxspec.cases.specs.subject import Subject
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.runs import node_views
 from onnxspec.conformance.judging.verdict import judge

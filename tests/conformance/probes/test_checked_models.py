@@ -13,7 +13,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.directories.directory import write_directory
-from onnxspec.cases.directories.fairness import data_sets_of
+from onnxspec.cases.directories.manifest import data_sets_of
 from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.probes.directory import probe_directories
 

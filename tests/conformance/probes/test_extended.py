@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from onnxspec.cases import Feed, Trial, build_case, profile
-from onnxspec.cases.operators.extended_lstm.codec import calibrated
+from onnxspec.cases.operators.extended_lstm.axes import calibrated
 from onnxspec.cases.portable import case_from_json
 from onnxspec.cases.profiles.profiles import written_cases
 from onnxspec.conformance.cli.application import app

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
-from onnxspec.cases.operators.extended_lstm.codec import B, R, W, X
+from onnxspec.cases.operators.extended_lstm.axes import B, R, W, X
 from onnxspec.cases.operators.extended_lstm.spec import extended
 from onnxspec.cases.specs.illegal import illegal_cases
 from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict

@@ -20,7 +20,7 @@ from onnxspec.reference import (
     operator_for,
     run_fault,
 )
-from onnxspec.reference.operators.margin import kill_margin
+from onnxspec.reference.operators.asking import kill_margin
 
 Array = NDArray[Any]
 OP, DOMAIN = "DynamicQuantizeLSTM", "com.microsoft"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.directories.fairness import data_sets_of
+from onnxspec.cases.directories.manifest import data_sets_of
 from onnxspec.reference import evaluate, evaluate_in_order
 from onnxspec.reference.numbers.plain import Plain
 

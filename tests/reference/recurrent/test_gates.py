@@ -9,7 +9,7 @@ import pytest
 
 from onnxspec.reference import Interpretations, Node, evaluate, evaluate_in_order
 from onnxspec.reference.recurrent import Steps
-from onnxspec.reference.recurrent.gates import steps_of
+from onnxspec.reference.recurrent.computation import steps_of
 
 
 def _inputs(T: int = 4, N: int = 3, I: int = 2, H: int = 5, D: int = 1, **more: Any) -> dict[str, Any]:
