@@ -45,12 +45,7 @@ START_LIMIT = 120.0
 _MEASURING = Path(__file__).with_name("measuring.py")
 _CHUNK = 1 << 16
 _CHUNKS_WAITING = 256  # the reader stops there: a target that floods its output must not fill the memory
-_PIPE_SIZE = 1 << 20
 _MARGIN = 1 << 20  # bytes in a body beside the outputs: alignment
-# Waking the reader for every report of a tiny job would cost both sides more than the report. So the reader sleeps
-# after a small piece; the pipe holds later ones.
-_SMALL = 1 << 14
-_PAUSE = 0.001
 _TICK = 0.25  # seconds between checks of the clock while nothing arrives
 _END_LIMIT = 5.0  # seconds for the watcher to end all processes of a target
 _CONNECTION = 255  # exit code of ssh when the connection failed
@@ -118,8 +113,6 @@ class WorkerProcess:
         forked = forks.fork(target, self._capture.fileno(), mark) if forks is not None else None
         self.is_forked = forked is not None
         self._process = forked or self._started(launch, environment, target.folder)
-        for pipe in (self._process.stdin, self._process.stdout):
-            _widen(pipe)
         for task in (self._write, self._read):
             threading.Thread(target=task, name=f"onnxspec {target.name}", daemon=True).start()
         start = {
@@ -175,8 +168,6 @@ class WorkerProcess:
                     if not data or worker.MAGIC in heard:
                         self._spoken.set()
                 self._incoming.put(data)
-                if len(data) < _SMALL:
-                    time.sleep(_PAUSE)
 
     def send(self, header: dict[str, Any], payload: worker.Payload | None = None) -> None:
         """Pass one frame to the writing thread. The worker may have waited for it until now."""
@@ -324,14 +315,6 @@ def _how_it_died(message: Died) -> WorkerLost:
     name = worker.one_line(message.signal, 40)
     hint = " (from outside, perhaps for want of memory)" if name == "SIGKILL" else ""
     return WorkerLost("crashed", f"the process died of {name}{hint}", name, captured)
-
-
-def _widen(pipe: Any) -> None:
-    """Make a pipe hold a whole message, if the system can, for fewer context switches."""
-    with contextlib.suppress(ImportError, AttributeError, OSError):
-        import fcntl
-
-        fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
 
 
 _ERROR = re.compile(r"\s*(?:[\w.-]+: )?[\w.]*(?:error|exception|fatal|panic)\b[^:]*: *\S", re.IGNORECASE)
