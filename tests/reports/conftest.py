@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from onnxspec.conformance.results.records import SCHEMA
+from onnxspec.conformance.results.records import Bias, Finding
+from onnxspec.reports.run import NO_RUN, NO_TARGET, empty
 
 VERSIONS = (1, 7, 14, 22)
 TYPES = ("float16", "float32", "float64")
@@ -86,27 +88,18 @@ def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
                     continue
                 changed: dict[str, Any] = {"version": version, "type": dtype, "target": target, "features": [group]}
                 changed["worst"] = 0.02 + 0.011 * number
-                if number % 3 == 2:
-                    changed["features"] = [group, "reverse"] if group != "reverse" else [group]
+                if number % 3 == 2 and group != "reverse":
+                    changed["features"] = [group, "reverse"]
                 if group == "clip":
                     changed |= {"verdict": "wrong", "expected": True, "worst": 412.5 + number, "reason": "value"}
-                    changed |= {
-                        "clauses": ["lstm.clip.gates"],
-                        "where": {"output": "Y", "index": [1, 0, 2, 4], "step": 1},
-                    }
+                    changed |= {"where": {"output": "Y", "index": [1, 0, 2, 4], "step": 1}}
+                    changed |= {"clauses": ["lstm.clip.gates"]}
                     changed["message"] = f"Y[1, 0, 2, 4] is 0.3112{number}, the document gives 0.29871 within 1.1e-07"
                 elif group == "input_forget" and version == 14 and dtype == "float32":
-                    changed |= {
-                        "verdict": "wrong",
-                        "worst": 88.1,
-                        "reason": "value",
-                        "clauses": ["lstm.input_forget.couple"],
-                    }
-                    changed |= {
-                        "where": {"output": "Y_c", "index": [0, 1, 3], "step": None},
-                        "message": "Y_c[0, 1, 3] is 0.5",
-                    }
-                    changed["diagnosis"] = ["input_forget.keeps_input_gate"]
+                    changed |= {"verdict": "wrong", "worst": 88.1, "reason": "value", "message": "Y_c[0, 1, 3] is 0.5"}
+                    changed |= {"where": {"output": "Y_c", "index": [0, 1, 3], "step": None}}
+                    changed |= {"clauses": ["lstm.input_forget.couple"]}
+                    changed |= {"diagnosis": ["input_forget.keeps_input_gate"]}
                 elif group == "layout 1":
                     changed |= {"verdict": "unsupported", "worst": None, "clauses": ["lstm.layout.batch_first"]}
                     changed["message"] = "Batchwise recurrent operations (layout == 1) are not supported."
@@ -121,31 +114,20 @@ def sample_results(target: str = "onnxruntime") -> list[dict[str, Any]]:
 def finding(title: str, kind: str, clauses: list[str], cases: list[str], **fields: Any) -> dict[str, Any]:
     """Return a finding with all its keys."""
     return {
+        **empty(Finding),
         "title": title,
+        "what": title,
         "kind": kind,
         "clauses": clauses,
         "verdict": {"convention": "pass"}.get(kind, kind),
         "types": list(TYPES),
         "versions": [14, 22],
         "operators": ["LSTM"],
-        "statuses": [],
-        "fault": "",
-        "foretold": 0,
         "searched": True,
-        "passing": 0,
-        "place": "",
-        "what": title,
-        "conditions": "",
         "tried": True,
-        "tries": 0,
-        "needs": [],
-        "new": 0,
         "repeat": f"onnxspec run --target onnxruntime --case {cases[0]}" if cases else "",
         "cases": cases,
         "smallest": cases[0] if cases else "",
-        "expected": False,
-        "why": "",
-        "message": "",
     } | fields
 
 
@@ -189,66 +171,43 @@ def sample_info(rows: list[dict[str, Any]], target: str = "onnxruntime") -> dict
     counts: dict[str, int] = {}
     for row in rows:
         counts[row["verdict"]] = counts.get(row["verdict"], 0) + 1
-    return {
-        "schema": SCHEMA,
-        "onnxspec": "0.1.0",
-        "started": "2026-11-20T16:30:00+00:00",
-        "seconds": 31.4,
-        "complete": True,
-        "command": ["onnxspec", "run", "--target", target],
-        "profile": "core",
-        "selection": {"op": [], "since_version": [], "type": [], "case": [], "directories": []},
-        "shard": None,
-        "expected_failures": True,
+    entry = {
+        **NO_TARGET,
+        "name": target,
+        "adapter": "onnxruntime",
+        "description": {"version": "1.31.1", "provider": "CPUExecutionProvider"},
+        "class": "standard",
+        "grade": {"float32": "strict", "float64": "strict"},
+        "options": {"graph_optimization": "off", "threads": 1},
         "counts": counts,
-        "cases": len(rows),
-        "keeps_outputs": False,
-        "skipped": [],
-        "merged": [],
-        "digests": {f"LSTM-{version}": f"{version:02x}" * 32 for version in VERSIONS},
-        "environment": {
-            "python": "3.11.7",
-            "platform": "Linux x86_64",
-            "machine": "x86_64",
-            "processors": 2,
-            "packages": {"onnx": "1.23.2", "numpy": "2.4.6", "onnxruntime": "1.31.1"},
-        },
-        "targets": [
-            {
-                "name": target,
-                "adapter": "onnxruntime",
-                "description": {"version": "1.31.1", "provider": "CPUExecutionProvider"},
-                "class": "standard",
-                "grade": {"float32": "strict", "float64": "strict"},
-                "passing_grade": {},
-                "levels": [],
-                "filling": None,
-                "unlisted": [],
-                "mishaps": [],
-                "options": {"graph_optimization": "off", "threads": 1},
-                "counts": counts,
-                "unexpected": sum(row["verdict"] == "wrong" and not row["expected"] for row in rows),
-                "bias": {
-                    "float32": {
-                        "shift": 0.004,
-                        "scale": 0.31,
-                        "error": 0.1,
-                        "elements": 51200,
-                        "biased": False,
-                        "digits": None,
-                    }
-                },
-                "findings": findings,
-                "wrap": "",
-                "expected_file": "",
-                "unavailable": "",
-                "seconds": 31.0,
-                "evidence": {"folders": {}, "larger": {}, "missing": {}},
-                "stale": [],
-            }
-        ],
-        "clauses": CLAUSES,
+        "unexpected": sum(row["verdict"] == "wrong" and not row["expected"] for row in rows),
+        "bias": {"float32": {**empty(Bias), "shift": 0.004, "scale": 0.31, "error": 0.1, "elements": 51200}},
+        "findings": findings,
+        "seconds": 31.0,
     }
+    return copy.deepcopy(
+        {
+            **NO_RUN,
+            "onnxspec": "0.1.0",
+            "started": "2026-11-20T16:30:00+00:00",
+            "seconds": 31.4,
+            "complete": True,
+            "command": ["onnxspec", "run", "--target", target],
+            "profile": "core",
+            "counts": counts,
+            "cases": len(rows),
+            "digests": {f"LSTM-{version}": f"{version:02x}" * 32 for version in VERSIONS},
+            "environment": {
+                "python": "3.11.7",
+                "platform": "Linux x86_64",
+                "machine": "x86_64",
+                "processors": 2,
+                "packages": {"onnx": "1.23.2", "numpy": "2.4.6", "onnxruntime": "1.31.1"},
+            },
+            "targets": [entry],
+            "clauses": CLAUSES,
+        }
+    )
 
 
 def write_run(path: Path, rows: list[dict[str, Any]], info: dict[str, Any] | None) -> Path:

@@ -1,4 +1,4 @@
-"""Tests of the counts of results, and of the size of pages for large runs."""
+"""Tests of the counts of results, their icons, refusals with one message, and the size of pages for large runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,17 @@ from typing import Any
 
 import pytest
 
+from onnxspec.conformance.judging.judgement import FAILING, Verdict
+from onnxspec.conformance.judging.vocabulary import STATES
+from onnxspec.conformance.results.sections import sections_of
+from onnxspec.conformance.results.summary import summary_of
+from onnxspec.reports import presentation
 from onnxspec.reports.page import write_report
 from onnxspec.reports.run import read_run
 from onnxspec.reports.subject import subjects_of
 
-from .conftest import result
+from .conftest import finding, result, sample_info, write_run
+from .test_report import report
 
 
 def written(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -67,3 +73,35 @@ def test_long_messages_are_cut_to_the_budget(tmp_path: Path) -> None:
     written(tmp_path / "run" / "results.jsonl", rows)
     page = write_report([tmp_path / "run"], tmp_path / "report", warn=lambda line: None)
     assert page.stat().st_size <= 4_000_000
+
+
+def test_refusals_with_one_message_are_one_line(tmp_path: Path) -> None:
+    rows = [result("right")]
+    findings = []
+    for name in ("Relu", "Elu", "Softplus"):
+        rows.append(result(name, verdict="unsupported", message=f"Unknown activation function '{name}'."))
+        refusal = finding(f"refuses {name}", "unsupported", [], [name], conditions=name, types=["float32"])
+        refusal["message"] = rows[-1]["message"]
+        findings.append(refusal)
+    info = sample_info(rows)
+    info["targets"][0]["findings"] = findings
+    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
+    (section,) = (s for s in sections_of(summary_of([], findings), findings, []) if "not support" in s.heading)
+    assert [(item.text, item.extent) for item in section.items] == [
+        ("Relu, Elu, Softplus", " (3 cases, LSTM, float32)")
+    ]
+    text = page.text("findings")
+    assert text.count("Unknown activation function") == 1
+    assert "Relu, Elu, Softplus 3 cases" in text
+    assert [page.text(f"finding-{number}") for number in (1, 2, 3)] == ["Relu", "Elu", "Softplus"]
+
+
+def test_what_fails_is_drawn_as_a_failure_and_nothing_else_is() -> None:
+    failing = {verdict for verdict in Verdict if presentation.presentation_of(verdict.value).tone == "fail"}
+    assert failing == FAILING
+    assert presentation.presentation_of("pass").tone == "pass"
+    assert set(presentation.STATES) == set(STATES)
+
+
+def test_a_verdict_of_another_version_claims_nothing() -> None:
+    assert presentation.presentation_of("of tomorrow") == ("question", "quiet")

@@ -9,36 +9,19 @@ from typing import Any, cast
 import pytest
 from msgspec import structs
 
-from onnxspec.conformance.judging.judgement import NO_CLEAN_REFUSAL, Verdict
+from onnxspec.cases import CaseSpec
+from onnxspec.conformance.judging.judgement import NO_CLEAN_REFUSAL, Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.results.records import Finding
-from onnxspec.conformance.results.result import Result
+from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.results.sections import sections_of
 from onnxspec.conformance.results.summary import Summary, summary_of
+from onnxspec.reports.run import empty
 
-RESULT = Result(
-    case="lstm-14.some",
-    op="LSTM",
-    domain="",
-    version=14,
-    type="float32",
-    target="some",
-    verdict=Verdict.PASS,
-    expected=False,
+RESULT = structs.replace(
+    result_of(SpecProbe(CaseSpec("LSTM", 14)), "some", Judgement(Verdict.PASS, judged=1, elements=1), 0.0, None),
     clauses=(),
     features=(),
-    worst=None,
-    reason=None,
-    where=None,
-    message="",
-    flags=(),
-    diagnosis=(),
-    seconds=0.0,
-    clause=None,
-    accuracy=None,
-    interpretations={},
-    judged=1,
-    elements=1,
-    repeat="",
 )
 
 
@@ -53,31 +36,16 @@ NUMBERS = itertools.count()
 def problem(title: str, verdict: str, cases: int = 3, **changed: Any) -> Finding:
     """Return a finding whose cases no other finding has."""
     finding: Finding = {
+        **empty(Finding),
         "title": title,
-        "what": "",
         "kind": verdict,
-        "clauses": [],
-        "statuses": [],
         "verdict": verdict,
-        "fault": "",
-        "foretold": 0,
-        "searched": False,
-        "passing": 0,
-        "place": "",
-        "conditions": "",
-        "tried": False,
-        "tries": 0,
-        "needs": [],
         "types": ["float32"],
         "versions": [14],
         "operators": ["LSTM"],
         "cases": [f"lstm-14.{next(NUMBERS)}" for _ in range(cases)],
         "smallest": "lstm-14.smallest",
-        "expected": False,
         "new": 0 if changed.get("expected") else cases,
-        "why": "",
-        "message": "",
-        "repeat": "",
     }
     return cast(Finding, {**finding, **changed})
 

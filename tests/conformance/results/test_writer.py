@@ -18,51 +18,35 @@ from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.results.folder import read_folder
 from onnxspec.conformance.results.lines import RunFinished, RunStarted, TargetStarted, update_of
-from onnxspec.conformance.results.records import SCHEMA, AskedTarget, RunRecord
+from onnxspec.conformance.results.records import SCHEMA, AskedTarget, RunRecord, SelectionRecord
 from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.results.writer import RunWriter, fresh_folder
 from onnxspec.reference.errors import RecordError
+from onnxspec.reports.run import NO_RUN, empty
 
-TARGET: AskedTarget = {
-    "name": "t",
-    "adapter": "onnxruntime",
-    "options": {},
-    "class": "standard",
-    "wrap": "",
-    "expected_file": "",
-}
+TARGET: AskedTarget = {**empty(AskedTarget), "name": "t", "adapter": "onnxruntime", "class": "standard"}
 BEGUN = RunStarted(
     schema=SCHEMA,
     onnxspec="0.1.0",
     started="2026-11-20T16:30:00+00:00",
     command=["onnxspec", "run"],
     profile="core",
-    selection={"op": [], "since_version": [], "type": [], "case": [], "directories": []},
+    selection=empty(SelectionRecord),
     shard=None,
     expected_failures=True,
     digests={"LSTM-14": "d"},
     targets=[TARGET],
 )
 RECORD: RunRecord = {
-    "schema": SCHEMA,
+    **NO_RUN,
     "onnxspec": "0.1.0",
     "started": "2026-11-20T16:30:00+00:00",
     "seconds": 1.5,
     "complete": True,
     "command": ["onnxspec", "run"],
     "profile": "core",
-    "selection": {"op": [], "since_version": [], "type": [], "case": [], "directories": []},
-    "shard": None,
-    "expected_failures": True,
     "cases": 3,
     "digests": {"LSTM-14": "d"},
-    "keeps_outputs": False,
-    "skipped": [],
-    "merged": [],
-    "environment": {"python": "3", "platform": "p", "machine": "m", "processors": None, "packages": {}},
-    "counts": {},
-    "targets": [],
-    "clauses": {},
 }
 
 
