@@ -6,12 +6,14 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 from ..conformance.judging.vocabulary import VERDICTS
-from .answers import target_summary
+from ..conformance.results.sections import undecided
+from ..conformance.results.summary import Summary, summary_of
+from ..conformance.text import listed
 from .finding_page import MOST_PAGES, means, paged, places_of, write_pages
 from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Finding, findings_of
 from .matrix import matrix
@@ -60,7 +62,7 @@ def render(
     runs: Sequence[Run], problems: Sequence[str], subjects: Sequence[Subject], findings: Sequence[Finding]
 ) -> str:
     """Return the HTML of the page on ``runs``, with ``problems`` as its first lines."""
-    targets = {subject.number: target_summary(subject, findings) for subject in subjects}
+    targets = {subject.number: _target_summary(subject, findings) for subject in subjects}
     total = sum(len(run.results) for run in runs)
     return html_of(
         "page.html",
@@ -82,11 +84,59 @@ def render(
         known=_by_fault(findings),
         tables=matrix(subjects),
         COLUMNS=COLUMNS,
+        TONES=TONES,
+        SHOWN=SHOWN,
+        LACKS=LACKS,
         words=list(VERDICTS.values()),
         seen={verdict for subject in subjects for verdict in subject.tally.verdicts},
         total=total,
         data=Markup(table_json(runs, subjects, findings)),
     )
+
+
+SHOWN, LACKS = 8, 12
+"""Maximum numbers of failure groups and of unsupported features in the summary of a target."""
+
+TONES = {
+    "conforms": ("check", "pass"),
+    "few": ("cross", "known"),
+    "lacks": ("bar", "unsupported"),
+    "departs": ("cross", "fail"),
+    "open": ("question", "quiet"),
+}
+"""Icon and tone of each state of a summary."""
+
+
+class TargetSummary(NamedTuple):
+    """The summary of one target, whose indices point into ``findings``.
+
+    ``undecided`` says why cases are inconclusive or were not tried: (verdict, reason, number of cases, their operators
+    and types).
+    """
+
+    summary: Summary
+    findings: list[Finding]
+    undecided: list[tuple[str, str, int, str]]
+
+
+def _target_summary(subject: Subject, findings: Sequence[Finding]) -> TargetSummary:
+    """Return the summary of a target; ``findings`` are the findings of the page."""
+    own_findings = [(finding, m) for finding in findings for m in finding.members if m.subject is subject]
+    info = subject.run.info
+    summary = summary_of(
+        subject.results,
+        [member.record for _, member in own_findings],
+        stale=len(subject.info["stale"]),
+        unlisted=len(subject.info["unlisted"]),
+        lists_used=info["expected_failures"],
+        profile=info["profile"],
+        chosen=bool(info["selection"]["case"] or info["selection"]["directories"]),
+    )
+    reasons = []
+    for verdict, reason, results in undecided(subject.results):
+        operators, types = sorted({r.op for r in results}), sorted({r.type for r in results})
+        reasons.append((verdict, reason, len(results), f"{listed(operators)}; {', '.join(types)}"))
+    return TargetSummary(summary, [finding for finding, _ in own_findings], reasons)
 
 
 def render_finding(finding: Finding, findings: Sequence[Finding], subjects: Sequence[Subject]) -> str:

@@ -18,7 +18,6 @@ from ..conformance.judging.vocabulary import STATES, STATUS_WORDS, word
 from ..conformance.text import plural
 from ..reference import document_saying
 from . import presentation
-from .answers import LACKS, SHOWN
 from .comparison import KINDS
 from .evidence import BANDS, by_row, by_unit, first_values, range_text, shape_text, short
 from .finding_page import MOST_LISTED, times_words
@@ -97,8 +96,6 @@ def _environment(escape: Callable[[str], str]) -> Environment:
         "presentation_of": presentation.presentation_of,
         "state_presentations": presentation.STATES,
         "MOST_LISTED": MOST_LISTED,
-        "LACKS": LACKS,
-        "SHOWN": SHOWN,
         "KINDS": KINDS,
     }
     return environment
