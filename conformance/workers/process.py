@@ -67,7 +67,6 @@ class TargetProcess:
         self,
         target: Target,
         repeats: int = REPEATS,
-        batch_jobs: int = BATCH_JOBS,
         hangs: HangBudget | None = None,
         measure: bool = False,
     ) -> None:
@@ -75,8 +74,6 @@ class TargetProcess:
 
         repeats
             Number of runs of every feed.
-        batch_jobs
-            Largest number of jobs in one message.
         hangs
             The target's budget for hangs, shared with other processes of the run; None: a budget of its own.
         measure
@@ -85,7 +82,6 @@ class TargetProcess:
         self.hangs = hangs or HangBudget()
         self._target = target
         self._repeats = repeats
-        self._batch_jobs = batch_jobs
         self._measure = measure
         self._worker: WorkerProcess | None = None
         self._spare: WorkerProcess | None = None
@@ -173,7 +169,7 @@ class TargetProcess:
 
     def _fill(self, source: Iterator[Job], again: deque[Job], flight: deque[_Numbered], alone: bool) -> None:
         """Put two batches under way, or one job where it is uncertain which job to blame."""
-        most, batches = (1, 1) if alone else (self._batch_jobs, _BATCHES_UNDER_WAY)
+        most, batches = (1, 1) if alone else (BATCH_JOBS, _BATCHES_UNDER_WAY)
         while sum(entry.last for entry in flight) < batches:
             batch: list[_Numbered] = []
             payload = worker.Payload()

@@ -449,9 +449,10 @@ def test_one_job_is_blamed_and_the_rest_go_on(
         assert "last words" in outcomes[2].captured
 
 
-def test_a_batch_that_was_sent_late_is_not_late(miniature: Target) -> None:
+def test_a_batch_that_was_sent_late_is_not_late(miniature: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker is not replaced if the caller takes longer for a batch than a job's time limit."""
-    with TargetProcess(replace(miniature, time_limit=3.0), batch_jobs=4) as process:
+    monkeypatch.setattr("onnxspec.conformance.workers.process.BATCH_JOBS", 4)
+    with TargetProcess(replace(miniature, time_limit=3.0)) as process:
         process.start()
         first = process._worker
         for outcome in process.run([job() for _ in range(12)]):
@@ -489,7 +490,8 @@ def test_many_and_large_jobs_pass_without_deadlock(process: TargetProcess) -> No
     assert keys == [str(number) for number in range(200)]
 
 
-def test_jobs_are_read_ahead_by_two_batches_only(miniature: Target) -> None:
+def test_jobs_are_read_ahead_by_two_batches_only(miniature: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxspec.conformance.workers.process.BATCH_JOBS", 4)
     taken = []
 
     def jobs() -> Iterator[Job]:
@@ -497,7 +499,7 @@ def test_jobs_are_read_ahead_by_two_batches_only(miniature: Target) -> None:
             taken.append(number)
             yield job()
 
-    with TargetProcess(miniature, batch_jobs=4) as process:
+    with TargetProcess(miniature) as process:
         stream = process.run(jobs())
         next(stream)
         assert len(taken) == 8
