@@ -22,7 +22,7 @@ from ...reference.recurrent.computation import Steps
 from ..judging.divergence import Divergence, first_divergence
 from ..judging.places import OutputAxes, format_index
 from ..judging.runs import NodeRun, NodeView
-from .records import Element, FirstDivergence, StateElement, StepLine
+from .records import FirstDivergence, StateElement, StepLine
 
 Unit = tuple[int, int, int]
 """A direction, a row and a unit."""
@@ -43,10 +43,6 @@ class Comparison:
         """The operator's first output, from which each step is judged."""
         return self.run.node.operator.outputs[0]
 
-    @property
-    def states(self) -> list[str]:
-        return [name for name in self.run.node.outputs if name != self.main]
-
     @cached_property
     def axes(self) -> dict[str, OutputAxes]:
         return {name: OutputAxes(self.run.node, self.configuration, name) for name in self.run.node.outputs}
@@ -58,21 +54,14 @@ class Comparison:
         return [ratios(e, outputs[e.output]) if e.output in outputs else None for e in self.expectations]
 
     @cached_property
-    def _agreements(self) -> list[Agreement]:
+    def demands(self) -> list[Agreement]:
+        """The agreement of outputs with demands, not with conventions."""
         outputs = self.run.outputs
-        return [compare(e, outputs[e.output]) for e in self.expectations if e.output in outputs]
-
-    def agreements(self, conventions: bool) -> list[Agreement]:
-        """Return the agreement of outputs with demands, or with conventions."""
-        return [a for a in self._agreements if a.expectation.conventional == conventions]
-
-    def wrong(self, name: str) -> bool:
-        """Return whether an output violates a demand."""
-        return any(a.worst > 1 for a in self.agreements(False) if a.expectation.output == name)
+        return [compare(e, outputs[e.output]) for e in self.expectations if e.output in outputs and not e.conventional]
 
     @property
     def worst(self) -> float:
-        return max((a.worst for a in self.agreements(False)), default=0.0)
+        return max((a.worst for a in self.demands), default=0.0)
 
     @cached_property
     def first(self) -> Divergence | None:
@@ -84,30 +73,32 @@ class Comparison:
                 return divergence
         return None
 
-    @cached_property
-    def worst_element(self) -> tuple[str, tuple[int, ...]] | None:
-        """Output and index of the worst element; None where nothing differs.
-
-        Failing elements come first, then broken conventions, then correct elements with the largest error.
-        """
-        demanded, conventional = self.agreements(False), self.agreements(True)
-        failing = [[a for a in group if a.worst > 1] for group in (demanded, conventional)]
-        for group in (*failing, demanded):
-            worst = max(group, key=lambda a: a.worst, default=None)
-            if worst is not None and worst.index is not None:
-                return worst.expectation.output, worst.index
-        return None
-
-    def units(self) -> list[Unit]:
-        """Return the units to show: the unit of the worst element, and the unit of the first divergence."""
-        elements = [self.worst_element or (self.main, (0,) * len(self.configuration.shape_of(self.main)))]
+    @property
+    def unit(self) -> Unit:
+        """The unit to show: of the first divergence, else of the element with the largest error."""
         if self.first is not None:
-            elements.append((self.first.place.output, self.first.place.index))
-        return list(dict.fromkeys(self.axes[output].unit(index) for output, index in elements))
+            output, index = self.first.place.output, self.first.place.index
+        else:
+            worst = max(self.demands, key=lambda a: a.worst, default=None)
+            output, index = self.main, (0,) * len(self.configuration.shape_of(self.main))
+            if worst is not None and worst.index is not None:
+                output, index = worst.expectation.output, worst.index
+        return self.axes[output].unit(index)
 
-    def check(self, output: str, index: tuple[int, ...]) -> Element:
-        """Return an element with its expected value and error bound."""
-        return Element(**self._checked(output, index))
+    def elements(self) -> list[StateElement]:
+        """Return the first divergence, else the first element of each output."""
+        if self.first is not None:
+            return [self._element(self.first.place.output, self.first.place.index)]
+        shapes = {name: self.configuration.shape_of(name) for name in self.run.node.outputs}
+        return [self._element(name, (0,) * len(shape)) for name, shape in shapes.items() if 0 not in shape]
+
+    def states(self, unit: Unit) -> list[StateElement]:
+        """Return the elements of a unit in all outputs but the first."""
+        names = [name for name in self.run.node.outputs if name != self.main]
+        return [self._element(name, self.axes[name].element(0, *unit)) for name in names]
+
+    def _element(self, output: str, index: tuple[int, ...]) -> StateElement:
+        return StateElement(name=output, place=format_index(output, index), **self._checked(output, index))
 
     def _checked(self, output: str, index: tuple[int, ...]) -> dict[str, Any]:
         c, got = self.configuration, self.run.outputs.get(output)
@@ -141,14 +132,6 @@ class Comparison:
             step=element.step,
             **self._checked(element.output, element.index),
         )
-
-    def state_records(self, unit: Unit) -> list[StateElement]:
-        """Return the elements of a unit in all outputs but the first."""
-        elements = {name: self.axes[name].element(0, *unit) for name in self.states}
-        return [
-            StateElement(name=name, place=format_index(name, index), **self._checked(name, index))
-            for name, index in elements.items()
-        ]
 
     def lines(self, unit: Unit, steps: Iterable[int]) -> Iterator[StepLine]:
         """Yield some steps of a unit, in the order of computation."""

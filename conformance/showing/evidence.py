@@ -81,7 +81,7 @@ def evidence_of(
         interpretations = Interpretations(**dict(judgement.interpretations or {}))
         comparison = comparison_of(view, accuracy, interpretations)
         digits = _DOUBLE_DIGITS if comparison.configuration.format.name == "float64" else _DIGITS
-        evidence["numbers"] = _numbers(comparison)
+        evidence["numbers"] = numbers_of(comparison)
     json: dict[str, Any] = to_json(evidence, digits)
     return json
 
@@ -141,9 +141,9 @@ def _input(name: str, array: Array, given: str) -> Input:
     return record
 
 
-def _numbers(comparison: Comparison) -> Numbers:
+def numbers_of(comparison: Comparison) -> Numbers:
     """Return the first divergence, the gates there, and error against radius around it."""
-    c, unit = comparison.configuration, comparison.units()[-1]
+    c, unit = comparison.configuration, comparison.unit
     numbers = Numbers(
         title=comparison.title,
         from_reported=bool(comparison.steps) and comparison.main in comparison.run.outputs,
@@ -162,7 +162,7 @@ def _numbers(comparison: Comparison) -> Numbers:
         if comparison.main in comparison.run.outputs:
             numbers.plane, numbers.rows = surroundings.plane(), surroundings.rows()
     if c.N and c.H:
-        numbers.states = comparison.state_records(unit)
+        numbers.states = comparison.states(unit)
     return numbers
 
 

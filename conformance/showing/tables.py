@@ -1,27 +1,25 @@
-"""Tables of a run for a terminal: gates and states step by step, and the first difference from the expectation."""
+"""Tables of a run for a terminal, from its evidence: the first difference, gates step by step, and states."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ...reference import Interpretations
-from ...reference.operators.operator import dtype_of
 from ..judging.divergence import apart, ratio_text
-from ..judging.places import format_index
 from ..judging.runs import NodeView
-from .comparison import Comparison, Unit, comparison_of
-from .records import Element
+from .comparison import Comparison, comparison_of
+from .evidence import numbers_of, window
+from .records import Element, Gates, Numbers, StateElement
 
-_STEPS_SHOWN = 16  # of a longer sequence only its beginning, its end, and the surroundings of interesting steps
-_AROUND = 3
+_STEPS_SHOWN = 16
 
 
 def tables_of(view: NodeView, accuracy: str, interpretations: Interpretations) -> Iterator[RenderableType]:
-    """Yield tables of the gates, the states and the outputs around the worst element and the first divergence.
+    """Yield tables of the gates, the states and the outputs around the first divergence, else the worst element.
 
     view
         A node of a case, with the target's outcomes; without outcomes only expectations are shown.
@@ -29,36 +27,36 @@ def tables_of(view: NodeView, accuracy: str, interpretations: Interpretations) -
         Name of the accuracy class by which the target is judged, and the interpretations that it follows.
     """
     comparison = comparison_of(view, accuracy, interpretations)
-    c = comparison.configuration
-    if comparison.title:
-        yield Text(comparison.title)
-    ran = bool(view.outcomes) and view.outcomes[0].status == "ran"
-    if not comparison.steps:
-        if ran:
-            yield _first_line(comparison)
-        yield _elements_table(comparison)
-        return
-    if not c.N:
+    numbers, c, main = numbers_of(comparison), comparison.configuration, comparison.main
+    if numbers.title:
+        yield Text(numbers.title)
+    if comparison.steps and not c.N:
         yield Text("The batch has no rows: every output is empty.")
         return
-    if ran:
-        yield _first_line(comparison)
+    if view.outcomes and view.outcomes[0].status == "ran":
+        yield _first_line(comparison, numbers)
+    if not comparison.steps:
+        yield _elements_table("Element by element", comparison.elements())
+        return
     if not c.T:
         yield Text("The sequence has no steps: there are no gates.")
     else:
-        if comparison.main in comparison.run.outputs:
-            yield Text(
-                f"Each step is computed from the {comparison.main} that the target reported for the step before."
-            )
-        else:
-            yield Text("Each step is computed from the one before it.")
+        source = (
+            f"the {main} that the target reported for the step before" if numbers.from_reported else "the one before it"
+        )
+        yield Text(f"Each step is computed from {source}.")
         yield Text("x: which step of X is taken; then gates and states, as the equations name them.")
-    for unit in comparison.units():
-        yield Text()
-        if c.T:
-            yield _steps_table(comparison, unit)
-        if comparison.states:
-            yield _states_table(comparison, unit)
+    yield Text()
+    unit = f"{numbers.direction}, row {numbers.row}, unit {numbers.unit}"
+    if numbers.gates:
+        yield _steps_table(f"Step by step, {unit}", main, numbers.gates, numbers)
+    if numbers.states:
+        title = f"After the last step, {unit}"
+        if numbers.from_reported:
+            title += f", computed from the runtime's own {main}"
+            if numbers.parting is not None and numbers.parting.output == main and not numbers.parting.convention:
+                title += ", which is wrong: not the correct final state"
+        yield _elements_table(title, numbers.states)
 
 
 def _cells(element: Element) -> list[str]:
@@ -77,114 +75,58 @@ def _cells(element: Element) -> list[str]:
     return [*must, got, "" if element.ratio is None else ratio_text(element.ratio)]
 
 
-def _first_line(comparison: Comparison) -> Text:
-    c, first = comparison.configuration, comparison.first
-    if not comparison.run.outputs:
+def _first_line(comparison: Comparison, numbers: Numbers) -> Text:
+    first = numbers.parting
+    if not numbers.outputs:
         return Text("No output of the right form came back to be compared.")
     if first is None:
-        judged = sum(a.judged for a in comparison.agreements(False))
+        judged = sum(a.judged for a in comparison.demands)
         return Text("They part nowhere.", style="green") if judged else Text("Nothing could be judged.", style="yellow")
-    place, e = first.place, first.expectation
-    at = place.words
+    at = first.where or first.place
     if comparison.steps:
-        direction, row, unit = comparison.axes[place.output].unit(place.index)
-        when = f"step {place.step}" if place.step is not None else "the end"
-        at = f"{when} ({c.directions[direction]}, row {row}, unit {unit})"
-    note = "; only a convention says so" if e.conventional else ""
-    element = comparison.check(place.output, place.index)
-    must, _, got, _ = _cells(element)
-    prefix = "level " if element.levels else ""
+        when = f"step {first.step}" if first.step is not None else "the end"
+        at = f"{when} ({numbers.direction}, row {numbers.row}, unit {numbers.unit})"
+    note = "; only a convention says so" if first.convention else ""
+    must, _, got, _ = _cells(first)
+    prefix = "level " if first.levels else ""
     return Text(
-        f"First difference at {at or place}: {place} is {prefix}{got}, must be {prefix}{must} ({e.clause}{note})",
+        f"First difference at {at}: {first.place} is {prefix}{got}, must be {prefix}{must} ({first.clause}{note})",
         style="yellow" if note else "red",
     )
 
 
-def _shown_steps(T: int, length: int, interesting: set[int]) -> list[int]:
-    """Return the steps to show: all if they are few, else the ends and those around interesting steps."""
-    if T <= _STEPS_SHOWN:
-        return list(range(T))
-    near = {s + k for s in interesting for k in range(-_AROUND, _AROUND + 1)}
-    return sorted(s for s in near | {0, 1, 2, length - 1, T - 1} if 0 <= s < T)
-
-
-def _table(title: str, *columns: str) -> Table:
+def _table(title: str, elements: Sequence[Element], *columns: str, got: bool = True) -> Table:
+    """Return an empty table with columns for the cells of elements behind its own ones."""
     table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for column in columns:
+    error = " or ".join(("error/bound", "levels off")[level] for level in sorted({e.levels for e in elements}))
+    for column in (*columns, "error bound", *(("got", error) if got else ())):
         table.add_column(column, justify="right", no_wrap=True)
     return table
 
 
-def _steps_table(comparison: Comparison, unit: Unit) -> Table:
-    direction, row, k = unit
-    c, steps, main = comparison.configuration, comparison.steps[direction], comparison.main
-    length = int(steps.lengths[row])
-    lines = list(comparison.lines(unit, range(c.T)))
-    first = None
-    if comparison.first is not None and comparison.first.place.output == main:
-        place = comparison.first.place
-        first = place.step if comparison.axes[main].unit(place.index) == unit else None
-    outside = [line.step for line in lines if line.outside]
-    # The worst step, and the step where this element leaves its radius, possibly later than another element.
-    worst = max(range(c.T), key=lambda s: lines[s].ratio or 0.0, default=0)
-    interesting = {worst, *outside[:1], *([first] if first is not None else [])}
-
-    has_target = main in comparison.run.outputs
-    target_columns = ("got", _error_of(comparison, main)) if has_target else ()
-    title = f"Step by step, {c.directions[direction]}, row {row}, unit {k}"
-    table = _table(title, "", "step", "x", *steps.numbers, f"{main} must be", "error bound", *target_columns)
-    before = -1
-    for s in _shown_steps(c.T, length, interesting):
-        if s != before + 1:
-            table.add_row("", "...")
-        before, line = s, lines[s]
-        gates = ["" if value is None else f"{value:.4g}" for value in line.values.values()]
-        cells = [">" if s == first else "", "padding" if line.padding else str(s), str(line.position), *gates]
-        cells += _cells(line) if has_target else _cells(line)[:2]
+def _steps_table(title: str, main: str, gates: Gates, numbers: Numbers) -> Table:
+    first = numbers.parting.step if numbers.parting is not None and numbers.parting.output == main else None
+    table = _table(title, gates.lines, "", "step", "x", *gates.names, f"{main} must be", got=numbers.from_reported)
+    lines = gates.lines
+    worst = max(range(len(lines)), key=lambda k: lines[k].ratio or 0.0)
+    centre = worst if first is None else first - lines[0].step
+    shown = window(len(lines), _STEPS_SHOWN, centre)
+    for k in shown:
+        line = lines[k]
+        values = ["" if value is None else f"{value:.4g}" for value in line.values.values()]
+        cells = [">" if line.step == first else "", "padding" if line.padding else str(line.step), str(line.position)]
         style = "dim" if line.padding else None
         if line.outside and not line.convention:
-            style = "bold red reverse" if s == first else "red"
-        table.add_row(*cells, style=style)
+            style = "bold red reverse" if line.step == first else "red"
+        table.add_row(*cells, *values, *_cells(line)[: 4 if numbers.from_reported else 2], style=style)
+    if len(shown) < gates.of_steps:
+        table.caption = f"{len(shown)} of {gates.of_steps} steps"
     return table
 
 
-def _states_table(comparison: Comparison, unit: Unit) -> Table:
-    """Return the states of a unit after the last step."""
-    direction, row, k = unit
-    title = f"After the last step, {comparison.configuration.directions[direction]}, row {row}, unit {k}"
-    if comparison.main in comparison.run.outputs:
-        title += f", computed from the runtime's own {comparison.main}"
-        if comparison.wrong(comparison.main):
-            title += ", which is wrong: not the correct final state"
-    elements = [(name, comparison.axes[name].element(0, *unit)) for name in comparison.states]
-    return _of_elements(comparison, title, elements)
-
-
-def _elements_table(comparison: Comparison) -> Table:
-    """Return the elements of an operator without steps.
-
-    They are the first and the worst wrong element, else the first of each output.
-    """
-    elements = [comparison.worst_element] if comparison.worst_element is not None else []
-    if comparison.first is not None:
-        elements.insert(0, (comparison.first.place.output, comparison.first.place.index))
-    c = comparison.configuration
-    shapes = {name: c.shape_of(name) for name in comparison.run.node.outputs}
-    plain = [(name, (0,) * len(shape)) for name, shape in shapes.items() if 0 not in shape]
-    return _of_elements(comparison, "Element by element", list(dict.fromkeys(elements or plain)))
-
-
-def _of_elements(comparison: Comparison, title: str, elements: list[tuple[str, tuple[int, ...]]]) -> Table:
-    names = list(dict.fromkeys(name for name, _ in elements))
-    table = _table(title, "", "must be", "error bound", "got", _error_of(comparison, *names))
-    for name, index in elements:
-        element = comparison.check(name, index)
-        cells = _cells(element) if name in comparison.run.outputs else _cells(element)[:2]
-        table.add_row(Text(format_index(name, index)), *cells, style="red" if element.outside else None)
+def _elements_table(title: str, elements: Sequence[StateElement]) -> Table:
+    table = _table(title, elements, "", "must be")
+    for element in elements:
+        cells = _cells(element)[: 2 if element.got is None else 4]
+        table.add_row(Text(element.place), *cells, style="red" if element.outside else None)
     return table
-
-
-def _error_of(comparison: Comparison, *outputs: str) -> str:
-    """Return the heading of the error column."""
-    levels = {dtype_of(comparison.configuration, output).kind in "iu" for output in outputs}
-    return " or ".join(("error/bound", "levels off")[level] for level in sorted(levels))
