@@ -6,7 +6,6 @@ remain are the conditions under which the failure occurs. Title, message, pictur
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from ..workers.process import TargetProcess
 from .conditions import would_show
 from .confirm import FreshCases, confirm
 from .error_pattern import error_pattern
-from .experiments import Budget, Shrunk, alike, shrink
+from .experiments import Budget, Shrunk, alike, shrink, variant
 from .explainer import failing_case_of_tried, failing_cases_of
 from .failing_case import DIAGNOSED, FailingCase, ReportInternalError, reraise
 from .findings import alone
@@ -203,18 +202,12 @@ def _fails_in(op: str, cause: Cause, context: DiagnosisContext, budget: Budget) 
     """Return whether the same case of another operator fails in the same way; False if there is no such case."""
     one = cause.shrunk.one
     assert isinstance(one.probe, SpecProbe)
-    spec: Any = one.probe.spec
+    spec = one.probe.spec
     if "op" not in {field.name for field in fields(spec)}:
         return False  # specs of a described operator have no field for another operator
     version = spec.version if spec.version in versions_of(op) else max(versions_of(op))
-    try:
-        other = one.probe.like(replace(spec, op=op, version=version))
-        other.prepare()
-        _ = other.traits  # reading them validates the node
-    except (ValueError, KeyError, IndexError):  # an IllegalNode too
-        return False
-    same = alike(one)
-    return any(same(answer) for answer in context.run([other], budget))
+    other = variant(one.probe, op=op, version=version)
+    return other is not None and any(map(alike(one), context.run([other], budget)))
 
 
 def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budget: Budget) -> Cause:
@@ -261,19 +254,17 @@ def _sizes_needed(fault: Fault, fresh: FreshCases, context: DiagnosisContext, bu
         seen = dict.fromkeys(getattr(probe.spec, name) for probe in passing)
         others = list(itertools.islice((other for other in seen if other != size), _OTHER_SIZES))
         nearest = min(others, key=lambda other: abs(other - size), default=size)
-        controls: list[SpecProbe] = []
         # The size next to one that passes may be the least that fails.
-        for other in dict.fromkeys((*others, size + 1, nearest + (1 if nearest < size else -1))):
-            with contextlib.suppress(ValueError, KeyError, IndexError):  # an IllegalNode too
-                controls.append(fresh.probe.like(replace(spec, **{name: other})))
+        sizes = dict.fromkeys((*others, size + 1, nearest + (1 if nearest < size else -1)))
+        controls = (variant(fresh.probe, **{name: other}) for other in sizes)
         passed, failed = set[int](), set[int]()
-        for one in context.run(controls, budget):
-            right = one.judgement.verdict is Verdict.PASS and would_show(fault, one.probe)
-            (passed if right else failed).add(getattr(cast(SpecProbe, one.probe).spec, name))
+        for one in context.run([probe for probe in controls if probe is not None], budget):
+            passes = one.judgement.verdict is Verdict.PASS and would_show(fault, one.probe)
+            (passed if passes else failed).add(getattr(cast(SpecProbe, one.probe).spec, name))
         if passed and passed >= {*others}:
             failed |= {getattr(cast(SpecProbe, one.probe).spec, name) for one in fresh.failing}
-            sizes = tuple(sorted(passed)), tuple(sorted(failed - passed))
-            yield Need(name, size, sizes[0], Verdict.PASS, *sizes, axis=axis_of(spec, name))
+            right, wrong = tuple(sorted(passed)), tuple(sorted(failed - passed))
+            yield Need(name, size, right, Verdict.PASS, right, wrong, axis=axis_of(spec, name))
 
 
 def _explains(
@@ -287,14 +278,9 @@ def _without(shrunk: Shrunk) -> Iterator[tuple[str, SpecProbe]]:
     """Yield field names and cases. Each case lacks one need and still fails, in another way."""
     probe = shrunk.one.probe
     assert isinstance(probe, SpecProbe)
-    spec: Any = probe.spec
     for need in shrunk.needs:
-        if need.verdict in FAILING:
-            with contextlib.suppress(ValueError, KeyError, IndexError):  # an IllegalNode too: more goes with it
-                other = probe.like(replace(spec, **{need.field: need.instead[-1]}))
-                other.prepare()
-                _ = other.traits  # reading them validates the node
-                yield need.field, other
+        if need.verdict in FAILING and (other := variant(probe, **{need.field: need.instead[-1]})):
+            yield need.field, other
 
 
 def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shrunk | None:

@@ -24,6 +24,7 @@ from ..judging.judgement import FAILING, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import CaseRun
 from .conditions import would_show
+from .experiments import variant
 from .explainer import failing_case_of_tried
 from .failing_case import FailingCase
 from .match import Matcher
@@ -145,10 +146,9 @@ _SEEDS: tuple[str, ...] = ("seed", "weights_seed")
 
 def _richer_specs(spec: Any) -> Iterator[Any]:
     for number, change in enumerate(family_of(spec.op).richer(spec)):
-        with contextlib.suppress(ValueError, KeyError, IndexError):  # not valid in this version or case
-            larger = replace(spec, **change, seed=spec.seed + FRESH + number)
-            SpecProbe(larger).prepare()
-            yield larger
+        richer = variant(SpecProbe(spec), **change, seed=spec.seed + FRESH + number)
+        if richer is not None:
+            yield richer.spec
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from ..workers.process import TargetProcess
 from .conditions import message_kind
 from .needs import Need, axis_of, sizes_of
 
-__all__ = ["Budget", "Shrunk", "alike", "shrink"]
+__all__ = ["Budget", "Shrunk", "alike", "shrink", "variant"]
 
 _NOT_TRIED = UNTRIED | {Verdict.NOT_TRIED}
 """Verdicts after which the target cannot be tried any more."""
@@ -218,7 +218,7 @@ class _Search:
         needs: tuple[Need, ...] = ()
         for _ in range(_ROUNDS):
             probe = _probe(self.smallest)
-            changes = [change for change in simpler_cases(probe.spec) if _legal(probe, change.spec)]
+            changes = [change for change in simpler_cases(probe.spec) if variant(probe, change.spec)]
             results = self._run(changes)
             kept = [(change, one) for change, one in results if self._same(one)]
             if self._asked > 1 and not kept:
@@ -274,10 +274,8 @@ class _Search:
         if not drawn or len(self._alike(drawn)) < len(drawn):
             return
         for axis, name, value in more:
-            changes: list[Simpler] = []
-            with contextlib.suppress(ValueError):  # not valid in this version
-                changes += [Simpler(name, replace(control.spec, **{name: value})) for control in drawn]
-            changes = [change for change in changes if _legal(_probe(self.smallest), change.spec)]
+            controls = (variant(_probe(self.smallest), control.spec, **{name: value}) for control in drawn)
+            changes = [Simpler(name, probe.spec) for probe in controls if probe is not None]
             results = self._run(changes[:1])
             results += self._run(changes[1:]) if results and _passes(results[0][1]) else []
             if len(results) == len(drawn) and all(_passes(one) for _, one in results):
@@ -325,11 +323,9 @@ def _larger(own: SpecProbe, need: Need) -> list[Simpler]:
     if need.field not in sizes_of(own.spec) or not need.value:
         return []
     size = need.value
-    larger: list[Simpler] = []
-    for other in dict.fromkeys((size + 1, size + 2, 2 * size, 2 * size + 1, 3 * size)):
-        with contextlib.suppress(ValueError):
-            larger.append(Simpler(need.field, _changed(own, **{need.field: other})))
-    return [change for change in larger if _legal(own, change.spec)]
+    sizes = dict.fromkeys((size + 1, size + 2, 2 * size, 2 * size + 1, 3 * size))
+    larger = (variant(own, **{need.field: other}) for other in sizes)
+    return [Simpler(need.field, probe.spec) for probe in larger if probe is not None]
 
 
 def _runs_before(own: SpecProbe, needs: Iterable[Need]) -> list[Simpler]:
@@ -340,10 +336,8 @@ def _runs_before(own: SpecProbe, needs: Iterable[Need]) -> list[Simpler]:
     first = trial.feeds[0].inputs[trial.node.operator.sequence].shape
     batch_first = getattr(own.spec, "layout", 0) == 1
     steps, rows = (first[1], first[0]) if batch_first else (first[0], first[1])
-    with contextlib.suppress(ValueError):
-        alone = Simpler("reruns", _changed(own, reruns="none", T=steps, N=rows))
-        return [alone] if _legal(own, alone.spec) else []
-    return []
+    alone = variant(own, reruns="none", T=steps, N=rows)
+    return [] if alone is None else [Simpler("reruns", alone.spec)]
 
 
 def _passes(one: CaseRun) -> bool:
@@ -357,8 +351,8 @@ def _redrawn(own: SpecProbe, larger: bool = False) -> list[Simpler]:
         return []
     least = {name: size for name, size in _CONTROL.items() if larger and hasattr(own.spec, name)}
     sizes = {name: max(getattr(own.spec, name), size) for name, size in least.items()}
-    drawn = (_changed(own, **sizes, seed=seed + number) for number in range(1, _REDRAWN + 1))
-    return [Simpler("seed", other) for other in drawn if _legal(own, other)]
+    drawn = (variant(own, **sizes, seed=seed + number) for number in range(1, _REDRAWN + 1))
+    return [Simpler("seed", probe.spec) for probe in drawn if probe is not None]
 
 
 _REDRAWN = 6
@@ -373,19 +367,14 @@ def _probe(one: CaseRun) -> SpecProbe:
     return one.probe
 
 
-def _changed(own: SpecProbe, **fields: Any) -> Any:
-    spec: Any = own.spec
-    return replace(spec, **fields)
-
-
-def _legal(own: SpecProbe, spec: Any) -> bool:
+def variant(own: SpecProbe, spec: Any = None, **fields: Any) -> SpecProbe | None:
+    """Return a case, or one of another spec, with other values of some fields; None if it is not valid."""
     try:
-        probe = own.like(spec)
+        probe = own.like(replace(spec or own.spec, **fields))
         probe.prepare()
-        _ = probe.features  # reading them validates the node; a model can be built for invalid nodes too
     except (ValueError, KeyError, IndexError):  # an IllegalNode too
-        return False
-    return True
+        return None
+    return probe
 
 
 def _joined(own: SpecProbe, changes: Sequence[Simpler]) -> list[Simpler]:
@@ -398,7 +387,7 @@ def _joined(own: SpecProbe, changes: Sequence[Simpler]) -> list[Simpler]:
         if change.field not in done:
             wanted = getattr(change.spec, change.field)
             fitting = (s for s in simpler_cases(spec, change.field) if getattr(s.spec, s.field) == wanted)
-            more = next((s for s in fitting if _legal(own, s.spec)), None)
+            more = next((s for s in fitting if variant(own, s.spec)), None)
             if more is not None:
                 done.add(change.field)
                 joined.append(more)

@@ -168,7 +168,7 @@ def test_what_a_case_is_shrunk_to_is_legal(on: Any) -> None:
             for coefficient in ("alpha", "beta")
         )
     spec = CaseSpec("RNN", 7, activations=("Tanh",), beta=(0.5, 0.5))
-    assert not experiments._legal(SpecProbe(spec), spec)
+    assert experiments.variant(SpecProbe(spec)) is None
 
 
 def test_of_sizes_the_least_that_fails_is_told(on: Any) -> None:
