@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING
 
 from .axes.violation import Violation
-from .operators import tables as _tables  # noqa: F401 - names the cases of each operator
-from .operators.tables import load_operators
-from .profiles.profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
+from .operators import load_operators
+from .profiles import PROFILES, digest_of, digests_for, pinned_digests, profile
 from .specs.case import ABILITIES, Case, Course, Feed, Spec, Step, Trial
 from .specs.family import (
     Family,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from .portable import case_from_json, case_text
-from .profiles.profiles import FILES, PROFILES, digest_of, profile
+from .profiles import FILES, PROFILES, digest_of, profile
 from .specs.family import operator_versions
 
 _FOLDER = Path(__file__).parent / "profiles"

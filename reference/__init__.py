@@ -16,7 +16,6 @@ from .faults.fault import FAULTS, Fault, fault, fault_of_run, faults_of
 from .faults.scope import fault_named
 from .numbers.accuracy import ACCURACY_CLASSES, FORMATS, WIDER_PRESETS, AccuracyClass, Format, budget, format_of
 from .numbers.activations import ACTIVATIONS
-from .operators import tables as _tables  # noqa: F401 - registers operators and faults
 from .operators.asking import (
     evaluate,
     evaluate_in_order,
@@ -27,12 +26,11 @@ from .operators.asking import (
     run_fault,
 )
 from .operators.operator import OPERATORS, Operator, forget_operator, operator_of, register
-from .recurrent.agreement import Agreement, compare
+from .recurrent.agreement import LOSES_NAN, OVERFLOWS, SPECIAL, Agreement, SpecialValueMismatch, compare
 from .recurrent.configuration import Configuration, configure
 from .recurrent.expectation import Expectation
 from .recurrent.node import IllegalNode, Node, cell_named
 from .recurrent.rnn import CELLS
-from .recurrent.special import LOSES_NAN, OVERFLOWS, SPECIAL, SpecialValueMismatch
 
 __all__ = [
     "ACCURACY_CLASSES",

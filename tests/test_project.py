@@ -39,7 +39,7 @@ MOST = 22  # modules in a folder: twenty, and a few more where each is a command
 # Modules outside folders of operators that name one, and why.
 NAMING = {
     "reference/recurrent/rnn.py": "the equations of ONNX's three operators",
-    "reference/documents/errata.py": "what is wrong with documents, each by its name",
+    "reference/documents/interpretations.py": "what is wrong with documents, each by its name",
     "conformance/comparing/changes.py": "what frameworks do otherwise, operator by operator",
     "conformance/running/adapter_kit.py": "what an author's adapter runs where nothing else is said",
 }

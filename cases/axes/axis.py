@@ -19,8 +19,8 @@ from ...reference import OperatorVersion
 from .violation import Violation
 
 if TYPE_CHECKING:
-    from ..specs.data import TensorDraft
     from ..specs.features import Observed
+    from ..specs.model import TensorDraft
     from .session import SessionScript
 
 Row = Mapping[str, Any]

@@ -12,8 +12,8 @@ from .generator import integers
 from .violation import Draft, Violation, changed, sized
 
 if TYPE_CHECKING:
-    from ..specs.data import TensorDraft
     from ..specs.features import Observed
+    from ..specs.model import TensorDraft
 
 
 def has_short_row(row: Any) -> bool:

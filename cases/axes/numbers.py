@@ -12,8 +12,8 @@ from .axis import Axis, Feature, Rule, needs, of_values, without_numbers
 from .generator import gain, integers
 
 if TYPE_CHECKING:
-    from ..specs.data import TensorDraft
     from ..specs.features import Observed
+    from ..specs.model import TensorDraft
 
 _PLAIN = ("dense", "small", "large")
 """Data in which further changes stay readable."""

@@ -12,7 +12,7 @@ from .axis import Axis, Feature, Rule, needs, of_values, switch, without_numbers
 from .tensors import CONSTANTS, OF_INPUTS
 
 if TYPE_CHECKING:
-    from ..specs.data import TensorDraft
+    from ..specs.model import TensorDraft
 
 Arrays = Mapping[str, NDArray[Any]]
 

@@ -12,8 +12,8 @@ from .axis import Axis, Changes, Feature, Rule, needs, of_values, skips
 from .violation import Draft, Violation, changed, has, sized, without_input
 
 if TYPE_CHECKING:
-    from ..specs.data import TensorDraft
     from ..specs.features import Observed
+    from ..specs.model import TensorDraft
 
 # Type
 

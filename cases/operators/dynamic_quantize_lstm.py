@@ -13,10 +13,9 @@ from ..axes.axis import Axis, Feature, Rule
 from ..axes.generator import gain, integers, uniform
 from ..axes.violation import Draft, Violation
 from ..profiles.recurrent import CellFamily
-from ..specs.data import TensorDraft
 from ..specs.family import register
-from ..specs.features import Observed
-from ..specs.illegal import inherited_violations
+from ..specs.features import Observed, inherited_violations
+from ..specs.model import TensorDraft
 from ..specs.spec import RECURRENT_AXES, CaseSpec
 
 OP = "DynamicQuantizeLSTM"

@@ -26,8 +26,8 @@ from ..axes.activations import functions_of
 from ..axes.axis import NOTHING, Axis
 from ..axes.generator import Counter
 from ..axes.node import output_subsets
-from ..specs.data import inputs_of
 from ..specs.family import drawn_operators, family_of
+from ..specs.model import inputs_of
 from ..specs.space import settle, space_of
 from ..specs.spec import CaseSpec
 

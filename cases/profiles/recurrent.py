@@ -17,12 +17,11 @@ from ..axes.axis import NOTHING, Axis, features_in
 from ..axes.generator import uniform
 from ..axes.violation import Violation
 from ..specs.family import FRESH_CASES, Family, Level, register
-from ..specs.features import all_features, node_features, recurrent_features
-from ..specs.illegal import break_case, illegal_cases, violations_of
+from ..specs.features import all_features, break_case, illegal_cases, node_features, recurrent_features, violations_of
 from ..specs.recurrent import recurrent_case
 from ..specs.space import settle
 from ..specs.spec import RECURRENT_AXES, CaseSpec
-from .profiles import unique, written_cases
+from . import unique, written_cases
 from .random_cases import Supported, distinct, left_of, random_case, within
 
 if TYPE_CHECKING:

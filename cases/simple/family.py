@@ -20,8 +20,7 @@ from ..axes.violation import Violation
 from ..profiles.random_cases import distinct
 from ..specs.case import Case, Course, Feed, Step, Trial
 from ..specs.family import Family, Level
-from ..specs.features import model_features
-from ..specs.illegal import commit
+from ..specs.features import commit, model_features
 from ..specs.model import dtype_named, in_places, node_model
 from .spec import DIMENSIONS, SESSIONS, covering_rows
 from .violations import form_violations

@@ -97,7 +97,7 @@ class Family(ABC):
     def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
         """Return a Python expression for an input, which gives it bit for bit in a script; None if there is none.
 
-        It may use ``drawn`` (:func:`.data.uniform`) and ``np``.
+        It may use ``drawn`` (:func:`..axes.generator.uniform`) and ``np``.
         """
         return None
 

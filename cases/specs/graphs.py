@@ -29,8 +29,7 @@ from onnx import helper
 from ...reference import operator_version, versions_of
 from ..axes.tensors import CONSTANTS, HIGHEST_SEED
 from .case import Bound, Case, Feed, Move, Source, Spec, Subject, Trial
-from .data import inputs_of
-from .model import announced, build_model, finished, tensor_proto
+from .model import announced, build_model, finished, inputs_of, tensor_proto
 from .spec import RecurrentSpec
 
 Arrays = Mapping[str, NDArray[Any]]

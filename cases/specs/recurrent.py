@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from ..axes.session import Turn, nearly_own
 from ..axes.tensors import OVERRIDDEN
 from .case import Case, Course, Feed, Step, Trial
-from .data import inputs_of
+from .features import break_case, violation_of
 from .graphs import join
-from .illegal import break_case, violation_of
-from .model import build_model
+from .model import build_model, inputs_of
 from .quantizing import quantized_case
 from .spec import CaseSpec
 

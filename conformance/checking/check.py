@@ -10,7 +10,7 @@ from onnx import ModelProto
 
 from ...reference import Operator, OperatorVersion
 from ...reference.errors import format_internal_error
-from ...reference.operators.tables import UNJUDGED
+from ...reference.operators import UNJUDGED
 from ..models.content import ModelError, read_content
 from ..models.inference import main_scope
 from ..models.scope import Located, Scope, domain_of, nodes_of, shown_name

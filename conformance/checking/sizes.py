@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ...reference.documents.tensors import HIDDEN_SIZE, Extent, Shape, units_place
-from ...reference.operators.written import StatedSize
+from ...reference.recurrent.node import StatedSize
 from ..models.inference import undetermined
 from ..models.tensor_type import Dimension
 from ..text import listed

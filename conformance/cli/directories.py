@@ -11,7 +11,7 @@ import click
 
 from ...cases import Spec, digests_for, operator_versions
 from ...cases.directories.manifest import MANIFEST, NOT_BUILT, Origin, generate
-from ...cases.profiles.profiles import written_cases
+from ...cases.profiles import written_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
 from ..probes.selection import Selection, all_listed, select_probes, selection_of

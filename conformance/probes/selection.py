@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from ...cases import PROFILES, Spec, operator_versions, profile
-from ...cases.profiles.profiles import NotListed
+from ...cases.profiles import NotListed
 from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, operator_names, operator_version, versions_of
 from ...reference.documents.operators import operator_called, prefix_of

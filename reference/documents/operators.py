@@ -19,8 +19,7 @@ import onnx.helper
 from msgspec import Struct
 
 from ..numbers.accuracy import FORMATS
-from .errata import Default, corrected
-from .interpretations import QUESTIONS, Question, ask
+from .interpretations import QUESTIONS, Default, Question, ask, corrected
 from .tensors import HIDDEN_SIZE, LENGTHS, SEQ_LENGTH, Extent, TensorForm
 
 

@@ -1,10 +1,17 @@
-"""Operators: what they have in common, and a sub-package for each."""
+"""Operators: what they have in common, and a sub-package for each, loaded when it is first asked for.
 
+The module of an operator registers it with :func:`.operator.register`, as modules of other distributions do.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-# Documented in docs/operators.md.
+from ..documents.operators import MISSING, await_document, has_schema
+from ..faults.fault import FAULTS
+from ..recurrent.node import Diagnostic as Diagnostic
 from .operator import Conforming as Conforming
-from .written import Diagnostic as Diagnostic
 
 if TYPE_CHECKING:
     from .described import Described as Described
@@ -21,3 +28,56 @@ else:
         from . import described
 
         return getattr(described, name)
+
+
+MODULES: Mapping[str, str] = {
+    "LSTM": "recurrent",
+    "GRU": "recurrent",
+    "RNN": "recurrent",
+    "com.microsoft::DynamicQuantizeLSTM": "dynamic_quantize_lstm",
+    "com.amd.quark::ExtendedLSTM": "extended_lstm.operator",
+    "CausalConvWithState": "causal_conv_with_state",
+    "com.microsoft::CausalConvWithState": "causal_conv_with_state",
+    "LinearAttention": "linear_attention",
+    "com.microsoft::LinearAttention": "linear_attention",
+}
+"""Module of each operator of this package. Those of other domains than ONNX's have one version, 1."""
+
+for _title, _module in MODULES.items():
+    _domain, _, _op_type = _title.rpartition("::")
+    # An operator of another domain that extends one of ONNX's comes with it.
+    if _op_type not in MISSING and (_domain or has_schema(_op_type)):
+        _load = partial(import_module, f".{_module}", __package__)
+        await_document((_domain, _op_type), (1,) if _domain else None, _load)
+
+UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM"), *(("", name) for name in MISSING)})
+"""Operators without a document here: those of other domains, and those without a schema in the installed onnx."""
+
+
+def _load_faults() -> None:
+    from ..faults.tables import (  # noqa: F401 - generic ones first
+        activation,
+        clip,
+        contract,
+        function,
+        length,
+        output,
+        precision,
+        quantized,
+        session,
+        step,
+        weight,
+    )
+    from .dynamic_quantize_lstm import faults as dynamic_quantize_lstm_faults  # noqa: F401
+    from .extended_lstm import faults as extended_faults  # noqa: F401
+    from .gru import faults as gru_faults  # noqa: F401
+    from .lstm import faults as lstm_faults  # noqa: F401
+    from .rnn import faults as rnn_faults  # noqa: F401
+
+    if "CausalConvWithState" not in MISSING:
+        from .causal_conv_with_state import faults as causal_conv_faults  # noqa: F401
+    if "LinearAttention" not in MISSING:
+        from .linear_attention import faults as linear_attention_faults  # noqa: F401
+
+
+FAULTS.await_tables(_load_faults)

@@ -23,9 +23,8 @@ from ..faults.computing import Computed
 from ..faults.derived import await_derived, topic_of_name
 from ..numbers.accuracy import FORMATS, Format, budget
 from ..numbers.bounded import Bounded
-from ..recurrent.node import IllegalNode, Node
+from ..recurrent.node import Diagnostic, IllegalNode, Node, StatedSize, Written
 from .operator import Conforming, Operator
-from .written import Diagnostic, StatedSize, Written
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]

@@ -25,12 +25,10 @@ from ..faults.observation import Observation
 from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, Format, budget
 from ..numbers.affine import Affine
 from ..numbers.bounded import Bounded
-from ..recurrent.agreement import Expected
+from ..recurrent.agreement import Expected, SpecialValueMismatch
 from ..recurrent.computation import Steps
 from ..recurrent.expectation import Expectation, too_wide
-from ..recurrent.node import Node
-from ..recurrent.special import SpecialValueMismatch
-from .written import Diagnostic, StatedSize, Written
+from ..recurrent.node import Diagnostic, Node, StatedSize, Written
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]

@@ -21,16 +21,14 @@ from ..numbers.accuracy import WIDER_PRESETS, any_of
 from ..numbers.activations import kind_named
 from ..numbers.affine import Affine
 from ..numbers.bounding import LEAST_SINGLE
-from ..recurrent.agreement import Expected
+from ..recurrent.agreement import Expected, special_mismatches
 from ..recurrent.cell import Cell, register_cell
 from ..recurrent.computation import computation_of, evaluate, evaluate_in_order, steps_of
 from ..recurrent.configuration import RECURRENT_QUESTIONS, Configuration, configure, open_questions_of
 from ..recurrent.expectation import Expectation, Expecting, bounds, expect, expect_behind
-from ..recurrent.node import Node
+from ..recurrent.node import Diagnostic, Node, StatedSize, Written
 from ..recurrent.rnn import CELLS
-from ..recurrent.special import special_mismatches
 from .operator import Classes, Conforming, Operator, register
-from .written import Diagnostic, StatedSize, Written
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 

@@ -1,12 +1,12 @@
-"""Recurrent nodes: attributes, outputs and inputs that a version allows."""
+"""Nodes as models contain them, which may be illegal, and what a version of an operator allows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
@@ -180,3 +180,37 @@ def require_kinds(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]],
 def text_of(value: Any) -> str:
     """Return an attribute of text, which models hold as bytes."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+class Written(Protocol):
+    """A node that may violate its document."""
+
+    @property
+    def operator(self) -> OperatorVersion: ...
+    @property
+    def attributes(self) -> Collection[str]:
+        """Names of the attributes that the node has."""
+
+    @property
+    def inputs(self) -> Collection[str]:
+        """Formal names of the inputs that the node has."""
+
+    def given(self, name: str) -> Any:
+        """Return the value of an attribute; None if it is absent or of the wrong kind."""
+
+    def chosen(self, name: str) -> Any:
+        """Return the value of an attribute, or its default."""
+
+
+class Diagnostic(NamedTuple):
+    """A violation of a document: the topic of the clause, and a message."""
+
+    topic: str
+    message: str
+
+
+class StatedSize(NamedTuple):
+    """A size that an attribute states: its value, and the attribute in words."""
+
+    value: int
+    by: str

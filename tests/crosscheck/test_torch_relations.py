@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from numpy.typing import NDArray
 
 from onnxspec.cases import CaseSpec, strategies
-from onnxspec.cases.specs.data import inputs_of
+from onnxspec.cases.specs.model import inputs_of
 from onnxspec.reference import CELLS, evaluate
 
 try:

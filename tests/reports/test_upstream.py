@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from onnxspec.cases import CaseSpec
 from onnxspec.cases.portable import case_text
-from onnxspec.cases.specs.illegal import illegal_cases
+from onnxspec.cases.specs.features import illegal_cases
 from onnxspec.conformance.cli.application import app
 
 from ..conformance.miniatures import command_line

@@ -21,8 +21,8 @@ from ...axes.generator import uniform
 from ...axes.node import EXPLICIT, HIDDEN_SIZE
 from ...axes.session import RERUNS
 from ...axes.tensors import BIAS, SEED, WEIGHTS, size_axis
-from ...specs.data import TensorDraft
 from ...specs.features import Observed
+from ...specs.model import TensorDraft
 from .violations import violations
 
 HIGHEST, MIDDLE = 65535, 32768

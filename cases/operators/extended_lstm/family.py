@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from ...axes.axis import NOTHING
 from ...axes.generator import Counter, uniform
-from ...profiles.profiles import written_cases
+from ...profiles import written_cases
 from ...profiles.random_cases import distinct
 from ...profiles.recurrent import RecurrentFamily
-from ...specs.data import inputs_of
 from ...specs.family import FRESH_CASES, Family, Level, register
-from ...specs.illegal import break_case
+from ...specs.features import break_case
+from ...specs.model import inputs_of
 from .axes import COARSE, HIGHEST, IN_RANGE, MIDDLE, Affine, calibrated, is_power, numbers, reach, representable
 from .spec import OP_TYPE, ExtendedSpec, extended
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from ....reference import document_of
 from ....reference.documents.clauses import ILLEGAL
-from ...specs.data import inputs_of
-from ...specs.features import case_features, node_features
-from ...specs.illegal import violation_of
+from ...specs.features import case_features, node_features, violation_of
+from ...specs.model import inputs_of
 from ...specs.spec import RecurrentSpec
 from .axes import EXTENDED_AXES
 

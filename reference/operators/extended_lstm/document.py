@@ -22,9 +22,8 @@ from ...documents.operators import Document, OperatorVersion
 from ...documents.tensors import Stated, recurrent_forms
 from ...numbers.affine import Affine
 from ...recurrent.configuration import Configuration, configure
-from ...recurrent.node import IllegalNode, Node, format_of_inputs, sizes_of_inputs, text_of
+from ...recurrent.node import Diagnostic, IllegalNode, Node, format_of_inputs, sizes_of_inputs, text_of
 from ...recurrent.rnn import LSTM
-from ..written import Diagnostic
 from .arithmetic import STATES
 
 

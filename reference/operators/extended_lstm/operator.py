@@ -18,9 +18,8 @@ from ...numbers.affine import Affine
 from ...numbers.bounded import RADIUS_SLACK, Bounded
 from ...recurrent.computation import Steps
 from ...recurrent.expectation import Expectation, Measure
-from ...recurrent.node import Node
+from ...recurrent.node import Diagnostic, Node, StatedSize, Written
 from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of, register
-from ..written import Diagnostic, StatedSize, Written
 from .arithmetic import ARITHMETICS
 from .computation import ExtendedComputation, computation_of, later_steps
 from .document import DOCUMENT, PLAIN, ExtendedLSTM, diagnostics, resolve

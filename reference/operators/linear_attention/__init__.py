@@ -14,10 +14,9 @@ from ...documents.operators import MISSING, Document, Needed, NodeRules, Operato
 from ...documents.tensors import ONE, Extent, TensorForm, by_name
 from ...faults.fault import Fault
 from ...numbers.accuracy import WIDER_PRESETS, any_of
-from ...recurrent.node import Node
+from ...recurrent.node import Diagnostic, Node, Written
 from ..described import Described, DescribedOperator
 from ..operator import Classes, register
-from ..written import Diagnostic, Written
 from .bounds import bound, costs_of, returned_radius
 from .recurrence import RULES, Array, Attention, advance, retrieve_in_order
 

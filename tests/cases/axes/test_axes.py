@@ -14,7 +14,7 @@ from onnx import numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, features_of, profile
 from onnxspec.cases.profiles.random_cases import random_specs
-from onnxspec.cases.specs.data import inputs_of
+from onnxspec.cases.specs.model import inputs_of
 from onnxspec.cases.specs.space import settle, space_of
 from onnxspec.cases.specs.spec import RECURRENT_AXES
 from onnxspec.reference import format_of, operator_version, versions_of

@@ -6,7 +6,7 @@ import pytest
 
 from onnxspec.cases import build_case, family_of, features_of, profile
 from onnxspec.cases.operators.extended_lstm.axes import calibrated
-from onnxspec.cases.specs.data import inputs_of
+from onnxspec.cases.specs.model import inputs_of
 
 CORE = profile("core", "ExtendedLSTM", 1)
 

@@ -10,8 +10,8 @@ from onnxspec.cases.operators.extended_lstm.axes import X
 from onnxspec.cases.operators.extended_lstm.family import extended_case
 from onnxspec.cases.portable import check_case
 from onnxspec.cases.profiles.random_cases import random_specs
-from onnxspec.cases.specs.data import inputs_of
 from onnxspec.cases.specs.family import simpler_cases
+from onnxspec.cases.specs.model import inputs_of
 from onnxspec.reference import operator_of
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from onnxspec.cases import build_case
 from onnxspec.cases.directories.manifest import data_sets_of, fairness_of
-from onnxspec.cases.profiles.profiles import written_cases
+from onnxspec.cases.profiles import written_cases
 from onnxspec.reference import CELLS, versions_of
 
 

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from onnxspec.cases import CaseSpec, build_case
-from onnxspec.cases.specs.data import inputs_of
+from onnxspec.cases.specs.model import inputs_of
 from onnxspec.cases.specs.space import settle, space_of
 from onnxspec.reference import FORMATS, operator_version
 

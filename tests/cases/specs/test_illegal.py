@@ -19,7 +19,7 @@ from onnxspec.cases import (
 )
 from onnxspec.cases.axes.violation import DUE
 from onnxspec.cases.directories.manifest import Origin, generate
-from onnxspec.cases.specs.illegal import all_violations, break_case, illegal_cases, violation_of, violations_of
+from onnxspec.cases.specs.features import all_violations, break_case, illegal_cases, violation_of, violations_of
 from onnxspec.cases.specs.spec import RECURRENT_AXES
 from onnxspec.reference import IllegalNode, clause_named, configure
 

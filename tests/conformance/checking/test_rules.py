@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from onnxspec.cases import CaseSpec, build_case, profile, strategies
-from onnxspec.cases.profiles.profiles import written_cases
-from onnxspec.cases.specs.illegal import illegal_cases, violation_of
+from onnxspec.cases.profiles import written_cases
+from onnxspec.cases.specs.features import illegal_cases, violation_of
 from onnxspec.conformance.checking.check import check_model
 from onnxspec.conformance.checking.problem import Checked, Level
 from onnxspec.conformance.checking.rule import rules

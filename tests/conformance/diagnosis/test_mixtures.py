@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from onnxspec.cases import build_case
 from onnxspec.cases.operators.extended_lstm.axes import B, R, W, X
 from onnxspec.cases.operators.extended_lstm.spec import extended
-from onnxspec.cases.profiles.profiles import written_cases
+from onnxspec.cases.profiles import written_cases
 from onnxspec.conformance.diagnosis.failing_case import FailingCase, failing_case_of
 from onnxspec.conformance.diagnosis.match import Matcher
 from onnxspec.conformance.diagnosis.observed_case import ObservedCases

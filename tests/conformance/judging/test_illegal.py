@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from onnxspec.cases import Case, CaseSpec, build_case
-from onnxspec.cases.specs.illegal import illegal_cases
+from onnxspec.cases.specs.features import illegal_cases
 from onnxspec.conformance.cli.application import app
 from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.judging.judgement import Judgement, Verdict

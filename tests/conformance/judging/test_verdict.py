@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import Case, CaseSpec, build_case, profile
-from onnxspec.cases.profiles.profiles import written_cases
+from onnxspec.cases.profiles import written_cases
 from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge, judge_each
 from onnxspec.conformance.proof.staged import judge_staged, staged_outcome

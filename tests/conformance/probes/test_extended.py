@@ -26,7 +26,7 @@ from rich.console import Console
 from onnxspec.cases import Feed, Trial, build_case, profile
 from onnxspec.cases.operators.extended_lstm.axes import calibrated
 from onnxspec.cases.portable import case_from_json
-from onnxspec.cases.profiles.profiles import written_cases
+from onnxspec.cases.profiles import written_cases
 from onnxspec.conformance.cli.application import app
 from onnxspec.conformance.cli.explanation import print_explanation
 from onnxspec.conformance.diagnosis import explainer

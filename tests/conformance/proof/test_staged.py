@@ -15,7 +15,7 @@ import pytest
 from onnxspec.cases import Case, CaseSpec, build_case, profile
 from onnxspec.cases.operators.extended_lstm.axes import B, R, W, X
 from onnxspec.cases.operators.extended_lstm.spec import extended
-from onnxspec.cases.specs.illegal import illegal_cases
+from onnxspec.cases.specs.features import illegal_cases
 from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
 from onnxspec.conformance.proof.staged import Implementation, Stage, judge_staged, staged_outcome
 from onnxspec.conformance.results.grades import BIAS_ERRORS, BIAS_UNITS

@@ -8,7 +8,7 @@ import pytest
 
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import operator_version, versions_of
-from onnxspec.reference.documents.errata import ERRATA, Default, Erratum, corrected
+from onnxspec.reference.documents.interpretations import ERRATA, Default, Erratum, corrected
 
 ENTRIES = [(erratum, version) for erratum in ERRATA for version in erratum.versions]
 ALL = [(op, version) for op in OPERATORS for version in versions_of(op)]

@@ -7,7 +7,7 @@ import sys
 
 from onnxspec.reference import document_of, operator_of
 from onnxspec.reference.documents.operators import MISSING
-from onnxspec.reference.operators.tables import MODULES
+from onnxspec.reference.operators import MODULES
 
 
 def printed(code: str) -> str:

@@ -11,7 +11,7 @@ import pytest
 from onnxspec.reference import FORMATS, Interpretations, Node, compare, expect, run_fault
 from onnxspec.reference.faults.fault import FAULTS
 from onnxspec.reference.kernels.kernel import INTERPOLATIONS, STYLES, Style, run_kernel
-from onnxspec.reference.recurrent.special import special_mismatches
+from onnxspec.reference.recurrent.agreement import special_mismatches
 
 from ..situations import (
     OPERATORS,
