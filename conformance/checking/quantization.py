@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto, helper
 
-from ...reference.documents.tensors import DEQUANTIZE, INPUT_SIZE, QUANTIZE, Extent, quantizes, units_place
+from ...reference.documents.tensors import (
+    DEQUANTIZE,
+    HIDDEN_SIZE,
+    INPUT_SIZE,
+    QUANTIZE,
+    Extent,
+    TensorForm,
+    quantizes,
+    units_place,
+)
 from ..models.content import NotConstant
 from ..models.folding import constant
 from ..models.scope import Scope, domain_of
@@ -127,6 +136,10 @@ def _reading(formal: str, scope: Scope, name: str, kind: str) -> Iterator[Codec]
             yield _codec(formal, scope, node)
 
 
+_NEAR = 1e-5
+"""A product of two float32 is off by 6e-8 of itself: scales that differ by less than this are equal."""
+
+
 def quantization(subject: NodeSubject) -> Iterator[Outcome]:
     """Yield broken rules about the quantization around a node, and missing facts."""
     before, behind = list(codecs_before(subject)), list(codecs_behind(subject))
@@ -150,6 +163,7 @@ def quantization(subject: NodeSubject) -> Iterator[Outcome]:
     dequantizers = {codec.formal: codec for codec in before if not codec.quantizes}
     quantizers = {codec.formal: codec for codec in behind}
     yield from _summed(subject, dequantizers)
+    yield from _bias(subject, dequantizers, quantizers)
     yield from _states(dequantizers, quantizers)
 
 
@@ -203,18 +217,84 @@ def _count(codec: Codec) -> Iterator[Outcome]:
         yield Broken("model.scale-count", message, numbers.type.certain)
 
 
+def _axis(codec: Codec, form: TensorForm) -> int | None:
+    """Return the axis of the document's shape along which per-channel scales vary; None without one."""
+    shape = form.shapes[0]
+    return codec.axis % len(shape) if codec.per_channel and -len(shape) <= codec.axis < len(shape) else None
+
+
 def _summed(subject: NodeSubject, held: Mapping[str, Codec]) -> Iterator[Outcome]:
     """Yield scales that vary along an axis over which products are summed."""
     forms = subject.operator.tensors
     units = units_place(forms, subject.operator.inputs)
     for name, codec in held.items():
-        shape = forms[name].shapes[0] if name in forms else ()
-        if not codec.per_channel or not -len(shape) <= codec.axis < len(shape):
+        axis = _axis(codec, forms[name]) if name in forms else None
+        if axis is not None and (forms[name].shapes[0][axis] == Extent(INPUT_SIZE) or (name, axis) == units):
+            extent = forms[name].shapes[0][axis]
+            yield Broken(
+                "model.summed-axis", f"{name} has a scale for each number along axis {axis}, {extent}: sums go over it"
+            )
+
+
+def _bias(subject: NodeSubject, held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:
+    """Yield each bias in int32 whose scales are not those of the sums that it is added to."""
+    forms = subject.operator.tensors
+    weights = _weights(forms)
+    if weights is None:
+        return
+    of_inputs = [*_sums(weights[0], INPUT_SIZE, forms, {**held, **shown})]
+    sums = [*of_inputs, *_sums(weights[1], HIDDEN_SIZE, forms, {**held, **shown})]
+    both = Extent(HIDDEN_SIZE, 2 * forms[weights[0]].shapes[0][1].times)
+    for name, codec in held.items():
+        levels, bias_scales = codec.input(0), _spread(codec)
+        if name not in forms or forms[name].shapes[0][-1] != both or bias_scales is None or not of_inputs:
             continue
-        axis = codec.axis % len(shape)
-        if shape[axis] == Extent(INPUT_SIZE) or (name, axis) == units:
-            message = f"{name} has a scale for each number along axis {axis}, {shape[axis]}: sums go over it"
-            yield Broken("model.summed-axis", message)
+        if levels is None or levels.element != "int32":
+            continue
+        if not all(any(_same(half, scales) for scales in sums) for half in np.split(bias_scales, 2, axis=1)):
+            message = f"{name} is held in int32 with {codec.parameters}, and added to sums with the scales"
+            yield Broken("model.bias-scale", f"{message} {' and '.join(dict.fromkeys(map(_range, sums)))}")
+
+
+def _weights(forms: Mapping[str, TensorForm]) -> tuple[str, str] | None:
+    """Return the names of the weights of X and of those of the state."""
+    of_inputs = [f.name for f in forms.values() if not f.rows and Extent(INPUT_SIZE) in f.shapes[0]]
+    of_units = units_place(forms, forms)
+    return (of_inputs[0], of_units[0]) if of_inputs and of_units is not None else None
+
+
+def _sums(
+    weight: str, size: str, forms: Mapping[str, TensorForm], codecs: Mapping[str, Codec]
+) -> Iterator[NDArray[np.float64]]:
+    """Yield the scales that sums of levels may have, by direction and row of weights."""
+    of_weight = _spread(codecs[weight]) if weight in codecs else None
+    for name, codec in codecs.items():
+        is_operand = name in forms and forms[name].rows and Extent(size) in forms[name].shapes[0]
+        if is_operand and of_weight is not None and codec.scale is not None and codec.scale.size == 1:
+            yield of_weight * float(codec.scale.item())
+
+
+def _spread(codec: Codec) -> NDArray[np.float64] | None:
+    """Return scales by the first two dimensions of their tensor; None if they vary along another one."""
+    numbers = codec.input(0)
+    if codec.scale is None or numbers is None or numbers.shape is None or codec.scale.ndim > 1:
+        return None
+    extents: tuple[Any, ...] = numbers.shape[:2]
+    if len(extents) < 2 or not all(isinstance(extent, int) for extent in extents):
+        return None
+    scale, axis = codec.scale.astype(np.float64), codec.axis % len(numbers.shape)
+    if codec.per_channel and (axis > 1 or scale.size != extents[axis]):
+        return None
+    return np.broadcast_to(scale.reshape((-1, 1) if codec.per_channel and axis == 0 else (1, -1)), extents)
+
+
+def _same(one: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    return one.shape == other.shape and bool(np.allclose(one, other, rtol=_NEAR, atol=0.0))
+
+
+def _range(scales: NDArray[np.float64]) -> str:
+    least, greatest = scales.min(), scales.max()
+    return f"{least:.6g}" if least == greatest else f"{least:.6g} to {greatest:.6g}"
 
 
 def _states(held: Mapping[str, Codec], shown: Mapping[str, Codec]) -> Iterator[Outcome]:

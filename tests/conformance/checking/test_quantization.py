@@ -22,6 +22,7 @@ Array = NDArray[Any]
 ROWS = 4 * H
 
 SCALES = {"X": 0.02, "W": 0.004, "R": 0.004, "B": 0.02 * 0.004, "initial_h": 0.008, "Y_h": 0.008}
+"""Scales of a right model: the int32 bias has the product of the scales of X and W."""
 
 
 def quantized(**changed: Array) -> onnx.ModelProto:
@@ -62,6 +63,7 @@ def one(number: float) -> Array:
 
 
 BY_ROW = scales("W", ROWS)
+OF_ROWS = np.concatenate([BY_ROW["W_scale"] * np.float32(0.02), np.full(ROWS, np.float32(0.008) * np.float32(0.004))])
 BROKEN: dict[str, tuple[str, Callable[[], onnx.ModelProto], str]] = {
     "nan": ("scale", lambda: quantized(W_scale=one(np.nan)), "DequantizeLinear of W is nan"),
     "divided-by-0": ("scale", lambda: quantized(Y_h_scale=one(0)), "QuantizeLinear of Y_h is 0"),
@@ -73,6 +75,8 @@ BROKEN: dict[str, tuple[str, Callable[[], onnx.ModelProto], str]] = {
     "no-axis": ("scale-count", lambda: along(quantized(**BY_ROW), "W", 3), "axis 3 of a tensor of 3 dimensions"),
     "columns": ("summed-axis", lambda: along(quantized(**scales("W", I)), "W", 2), "axis 2, input_size"),
     "units": ("summed-axis", lambda: along(quantized(**scales("R", H)), "R", -1), "axis 2, hidden_size"),
+    "bias": ("bias-scale", lambda: quantized(B_scale=one(0.001)), "scales 8e-05 and 3.2e-05"),
+    "bias-by-row": ("bias-scale", lambda: quantized(**BY_ROW), "scales 8e-05 to 0.00016 and 3.2e-05"),
     "state": ("state-levels", lambda: quantized(Y_h_scale=one(0.004)), "initial_h come in with scale 0.008"),
     "pair": ("pair", lambda: read_again(), "read with scale 0.01 and zero point 0"),
 }  # fmt: skip
@@ -97,8 +101,9 @@ def test_what_is_wrong_is_told_by_its_rule(name: str) -> None:
 
 
 def test_what_is_right_is_not_complained_of() -> None:
+    by_row = {**BY_ROW, "B_scale": OF_ROWS, "B_zero": np.zeros(2 * ROWS, np.int32)}
     direction = along(quantized(**{k: v[:1] for k, v in scales("W", 2).items()}), "W", 0)
-    for model in (quantized(), quantized(**BY_ROW), direction):
+    for model in (quantized(), quantized(**by_row), direction, quantized(B_scale=one(0.008 * 0.004))):
         checked = check_model(model)
         assert (checked.problems, checked.unchecked) == ((), ())
 
