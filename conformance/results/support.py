@@ -57,8 +57,8 @@ def support_of(results: Iterable[Result], findings: Sequence[Finding]) -> tuple[
 
 def _parted(tried: Iterable[N], ran: Iterable[N]) -> tuple[list[N], list[N]]:
     """Return, sorted, what ran and what was only tried."""
-    running = {*ran}
-    return sorted(running), sorted({*tried} - running)
+    running = set(ran)
+    return sorted(running), sorted(set(tried) - running)
 
 
 def _in_order(types: Iterable[str]) -> list[str]:

@@ -158,16 +158,12 @@ class FindingHistory:
     @property
     def finding(self) -> Finding:
         """The finding of the newest release that shows it."""
-        return self.shown[self._newest][0]
+        return self.shown[[*self.shown][-1]][0]
 
     @property
     def member(self) -> Member:
         """The finding's member in that release."""
         return self.finding.members[0]
-
-    @property
-    def _newest(self) -> str:
-        return [*self.shown][-1]
 
     @property
     def title(self) -> str:
@@ -194,12 +190,6 @@ class FindingHistory:
     def script(self) -> str:
         """The path of the script that shows it, relative to the site's folder."""
         return f"scripts/{self.runtime.slug}-{self.number:03d}.py"
-
-    @property
-    def verdict(self) -> str:
-        """The verdict of its smallest case; the finding's verdict where the run has no result of that case."""
-        result = self.member.subject.by_case.get(self.member.smallest)
-        return result.verdict.value if result else self.finding.verdict
 
     @cached_property
     def states(self) -> dict[str, str]:
