@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
-import tempfile
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,9 +18,7 @@ from ...cases.specs.features import GROUPS
 from ...reference import fault_named
 from ...reference.errors import UserError, format_internal_error
 from ..diagnosis.explainer import Explainer
-from ..extraction.cases import cases_of_model
 from ..judging.judgement import UNTRIED, WITHOUT_RUN, Verdict
-from ..models.content import ModelError
 from ..probes.probe import Probe
 from ..probes.selection import selection_of
 from ..probes.stream import CaseRun, tried
@@ -72,33 +67,6 @@ def target_named(name: str, asked: Asked | None) -> Target:
     return replace(target, environment={"PYTHONPATH": path, **target.environment})
 
 
-def nodes_of_models(models: Sequence[Path], config: pytest.Config) -> list[Path]:
-    """Return folders with a test case for every node that can be run, one folder a model. They are removed at the end.
-
-    Warn of nodes that cannot be run, or only with random weights. Raise ModelError for a model that cannot be read, or
-    that has no node to run.
-    """
-    root = Path(tempfile.mkdtemp(prefix="onnxspec-"))
-    config.add_cleanup(lambda: shutil.rmtree(root, ignore_errors=True))
-    folders = []
-    for number, model in enumerate(models):
-        folders.append(root / f"{number}-{model.stem}")
-        try:
-            nodes = cases_of_model(model, folders[-1])
-        except ModelError as error:
-            raise ModelError(f"{model} {error}") from None
-        for node in nodes:
-            named = f"{model}: {node.node} ({node.operator})"
-            if node.why:
-                warnings.warn(pytest.PytestWarning(f"{named} is not run: {node.why}"), stacklevel=1)
-            elif node.made_up:
-                weights = f"{named} is run with random weights: {', '.join(node.made_up)}"
-                warnings.warn(pytest.PytestWarning(weights), stacklevel=1)
-        if not any(node.case for node in nodes):
-            raise ModelError(f"{model} has no recurrent node that can be run")
-    return folders
-
-
 class Suite(pytest.Directory):
     """The suite, with one collector for each target."""
 
@@ -115,11 +83,7 @@ class Suite(pytest.Directory):
             own = read_expected(asked.expected) if asked.expected is not None else None
             targets = [target_named(name, asked) for name in asked.targets]
             chosen = selection_of(asked.profile, asked.ops, None, asked.types, asked.cases, asked.base)
-            if asked.models:
-                roots = nodes_of_models(asked.models, self.config)
-                chosen = replace(chosen, profile="directories", directories=tuple(map(str, roots)))
-            plan = planned(chosen, targets)
-            plan = replace(plan, expected=asked.expects, targets_file=asked.targets_file)
+            plan = replace(planned(chosen, targets), expected=asked.expects, targets_file=asked.targets_file)
             suites = []
             for target in targets:
                 listed = expectations_of(target) if plan.expected else ()

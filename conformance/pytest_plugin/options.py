@@ -21,7 +21,6 @@ _OPTIONS: tuple[tuple[str, str, bool, str], ...] = (
     ("profile", "NAME", False, "smoke, core, full, quantized, or random-N-seed-SEED: N random cases (default: core)"),
     ("op", "OP[-VERSION]", True, "only this operator, e.g. LSTM or LSTM-14"),
     ("type", "TYPE", True, "only this type: float16, bfloat16, float32, float64"),
-    ("model", "MODEL.onnx", True, "the recurrent nodes of this model, not the cases of a profile"),
     ("case", "CASE", True, "only this case: its id, in which * and ? are wildcards, its JSON, a test-case directory "
       "(./DIR), or =@FILE, a file of such lines"),
     ("expected", "FILE|none", False, "expected failures instead of the shipped ones; none: expect no failure"),
@@ -32,8 +31,6 @@ _OPTIONS: tuple[tuple[str, str, bool, str], ...] = (
 class Asked:
     """Request in options and ini values. Empty tuples mean all, as in a Selection.
 
-    models
-        Models whose recurrent nodes are run in place of a profile.
     base
         The folder to which files of cases and directories are relative: that of the ini-file if it names them.
     expected
@@ -51,7 +48,6 @@ class Asked:
     ops: tuple[str, ...]
     types: tuple[str, ...]
     cases: tuple[str, ...]
-    models: tuple[Path, ...]
     base: Path
     expected: Path | None
     expects: bool
@@ -90,7 +86,6 @@ def asked_for(config: pytest.Config) -> Asked | None:
         ops=tuple(given["op"] or ()),
         types=tuple(given["type"] or ()),
         cases=tuple(given["case"] or ()),
-        models=tuple(_base(config, "model") / text for text in given["model"] or ()),
         base=_base(config, "case"),
         expected=None if expected in ("", "none") else _base(config, "expected") / expected,
         expects=expected != "none",

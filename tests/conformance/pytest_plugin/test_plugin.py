@@ -8,7 +8,6 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import onnx
 import pytest
 
 from onnxspec.cases import features_of, operator_versions, profile
+from onnxspec.conformance.extraction.cases import cases_of_model
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select
 from onnxspec.conformance.pytest_plugin.assertion import (
@@ -29,7 +29,6 @@ from onnxspec.conformance.targets.target import parse_target
 from onnxspec.reference import operator_of
 
 from ..checking.nodes import one_node
-from ..cli.test_weights import missing, pointer_for_model, with_weights_fed
 from ..miniatures import needs_cell_output, pick
 
 pytest_plugins = "pytester"
@@ -391,33 +390,9 @@ def test_a_target_s_name_may_ask_for_a_lane(project: pytest.Pytester) -> None:
         project.runpytest_inprocess("--pyargs", "onnxspec.conformance", *options).assert_outcomes(passed=1)
 
 
-# The nodes of a model
-
-
 def test_the_nodes_of_a_model_are_items(project: pytest.Pytester) -> None:
-    onnx.save(one_node("LSTM", 14), project.path / "right.onnx")
-    run = project.runpytest_inprocess(
-        *SUITE, "--onnxspec-model", "right.onnx", "--onnxspec-target", "onnxruntime", "-v"
-    )
+    onnx.save(one_node("LSTM", 14), project.path / "model.onnx")
+    assert any(node.case for node in cases_of_model(project.path / "model.onnx", project.path / "nodes"))
+    run = project.runpytest_inprocess(*SUITE, "--onnxspec-case", "./nodes", "--onnxspec-target", "onnxruntime", "-v")
     run.assert_outcomes(passed=1)
     run.stdout.fnmatch_lines(["*onnxruntime::LSTM-14-float32-*"])
-    onnx.save(one_node("LSTM", 14, direction="sideways"), project.path / "wrong.onnx")
-    run = project.runpytest_inprocess(*SUITE, "--onnxspec-model", "wrong.onnx")
-    run.stdout.fnmatch_lines(["*onnxspec: *wrong.onnx has no recurrent node that can be run"])
-
-
-@pytest.mark.parametrize("broken", [missing, pointer_for_model], ids=lambda broken: broken.__name__)
-def test_weights_that_are_not_there_are_a_line(project: pytest.Pytester, broken: Callable[[Path], str]) -> None:
-    reason = broken(project.path / "broken")
-    run = project.runpytest_inprocess(*SUITE, "--onnxspec-model", "broken/model.onnx")
-    (line,) = [line for line in run.stdout.str().splitlines() if reason in line]
-    assert "broken/model.onnx" in line
-    assert run.ret == 2
-    assert "Traceback" not in run.stdout.str() + run.stderr.str()
-
-
-def test_weights_that_are_made_up_are_warned_of(project: pytest.Pytester) -> None:
-    onnx.save(with_weights_fed(), project.path / "model.onnx")
-    run = project.runpytest_inprocess(*SUITE, "--onnxspec-model", "model.onnx", "--onnxspec-target", "onnxruntime")
-    run.assert_outcomes(passed=1)
-    run.stdout.fnmatch_lines(["*/gru (GRU-14) is run with random weights: W"])
