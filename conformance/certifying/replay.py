@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -111,11 +110,6 @@ class Replay:
         """Ids of the cases that come from the run's nonce."""
         fresh = (p for p in self.plan.everything if isinstance(p, SpecProbe) and p.fresh)
         return frozenset(probe.id for probe in fresh)
-
-    @property
-    def counts(self) -> Counter[str]:
-        """Results by verdict."""
-        return Counter(result.verdict.value for result in self.results)
 
     @property
     def due(self) -> frozenset[str]:

@@ -26,21 +26,26 @@ def placement_of(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outc
     """Return the proof that models ran on a provider; a target without one, or on the CPU's, needs none."""
     if not provider or provider == _CPU:
         return PlacementRecord(proof="not needed", provider=provider, cases=0)
-    ran = [[outcome for outcome in outcome_list if outcome.status == "ran"] for outcome_list in outcomes.values()]
-    sources = [
-        {_source(outcome.proof, provider, wrapped) for outcome in outcome_list} for outcome_list in ran if outcome_list
-    ]
-    proofs = set().union(*sources) - {""}
-    proof = "mixed" if len(proofs) > 1 else next(iter(proofs), "none")
-    return PlacementRecord(proof=proof, provider=provider, cases=sum("" not in source_set for source_set in sources))
+    by_case = _proofs(provider, wrapped, outcomes)
+    kinds = set[str]().union(*by_case.values()) - {""}
+    proof = "mixed" if len(kinds) > 1 else next(iter(kinds), "none")
+    return PlacementRecord(proof=proof, provider=provider, cases=sum("" not in found for found in by_case.values()))
 
 
-def unproved(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> Iterator[str]:
-    """Yield cases that ran without proof that they ran on the provider."""
-    if provider and provider != _CPU:
-        for case, case_outcomes in outcomes.items():
-            if any(o.status == "ran" and not _source(o.proof, provider, wrapped) for o in case_outcomes):
-                yield case
+def unproved(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> Sequence[str]:
+    """Return cases that ran without proof that they ran on the provider."""
+    if not provider or provider == _CPU:
+        return []
+    return [case for case, kinds in _proofs(provider, wrapped, outcomes).items() if "" in kinds]
+
+
+def _proofs(provider: str, wrapped: bool, outcomes: Mapping[str, tuple[Outcome, ...]]) -> dict[str, set[str]]:
+    """Return the kinds of proof of each case that ran, empty where a model ran without."""
+    by_case = {
+        case: {_source(outcome.proof, provider, wrapped) for outcome in of_case if outcome.status == "ran"}
+        for case, of_case in outcomes.items()
+    }
+    return {case: kinds for case, kinds in by_case.items() if kinds}
 
 
 def _source(proof: str, provider: str, wrapped: bool) -> str:
@@ -73,7 +78,7 @@ def trial_of(replay: Replay, provider: str) -> Iterator[str]:
     tried = {result.case for result in replay.results if result.verdict not in UNTRIED}
     if missing := len(replay.probes.keys() - tried):
         yield f"{missing} of {len(replay.probes)} cases were not run"
-    if open_cases := list(unproved(provider, bool(replay.target.wrap), replay.outcomes)):
+    if open_cases := unproved(provider, bool(replay.target.wrap), replay.outcomes):
         yield f"{_cases(open_cases)} ran without proof of where"
     due = replay.due
     unrepeated = due - replay.repeated

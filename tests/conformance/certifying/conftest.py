@@ -15,28 +15,27 @@ from onnxspec.conformance.targets.target import parse_target
 from .packages import Files, packed
 
 
+def recorded_run(folder: Path, selection: Selection, *, fills: bool = False) -> Path:
+    """Run a selection on onnxruntime, with a record, and return the folder."""
+    target = parse_target("onnxruntime")
+    probes = tuple(select_probes(selection, target.operators))
+    plan = Plan(selection, probes, (target,), record=True, shrinks=False, expected=False, fills=fills)
+    with RunWriter(folder) as journal:
+        execute(plan, journal)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def certified_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a recorded run of one operator version in one type, with random cases."""
     folder = tmp_path_factory.mktemp("certified") / "run"
-    target = parse_target("onnxruntime")
-    selection = Selection("smoke-nonce-17", ("RNN",), (7,), ("float32",))
-    probes = tuple(select_probes(selection, target.operators))
-    with RunWriter(folder) as journal:
-        execute(Plan(selection, probes, (target,), record=True, shrinks=False, expected=False), journal)
-    return folder
+    return recorded_run(folder, Selection("smoke-nonce-17", ("RNN",), (7,), ("float32",)))
 
 
 @pytest.fixture(scope="session")
 def whole_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a recorded run of a whole operator with added cases, which a certificate may rest on."""
-    folder = tmp_path_factory.mktemp("whole") / "run"
-    target = parse_target("onnxruntime")
-    selection = Selection("core-nonce-4711", ("RNN",))
-    probes = tuple(select_probes(selection, target.operators))
-    with RunWriter(folder) as journal:
-        execute(Plan(selection, probes, (target,), record=True, shrinks=False, expected=False, fills=True), journal)
-    return folder
+    return recorded_run(tmp_path_factory.mktemp("whole") / "run", Selection("core-nonce-4711", ("RNN",)), fills=True)
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -86,15 +87,9 @@ def test_a_run_that_is_not_recorded_or_was_edited_is_not_packed(
     few = ["--op", "RNN-7", "--type", "float32", "--profile", "smoke"]
     assert inside("run", *few, "--out", "plain").code in (0, 1)
     assert "--nonce" in inside("certify", "plain", *WHO, "--out", "p.zip").complaint
-    journal = (certified_run / "results.jsonl").read_bytes()
-    (tmp_path / "edited").mkdir()
-    for path in certified_run.rglob("*"):
-        if path.is_file():
-            to = tmp_path / "edited" / path.relative_to(certified_run)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            to.write_bytes(path.read_bytes())
-    changed = journal.replace(b'"verdict":"unsupported"', b'"verdict":"pass"')
-    (tmp_path / "edited" / "results.jsonl").write_bytes(changed)
+    shutil.copytree(certified_run, tmp_path / "edited")
+    journal = tmp_path / "edited" / "results.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"verdict":"unsupported"', b'"verdict":"pass"'))
     assert "by what was recorded" in inside("certify", "edited", *WHO, "--out", "p.zip").complaint
 
 

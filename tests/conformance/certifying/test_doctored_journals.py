@@ -40,6 +40,10 @@ def reported(run: Replay) -> dict[str, int]:
     return {item.what: item.cases for item in reported_in(run)}
 
 
+def count(run: Replay, verdict: str) -> int:
+    return sum(result.verdict.value == verdict for result in run.results)
+
+
 def retold(folder: Path, to: Path, edit: Callable[[dict[str, Any]], None]) -> Path:
     """Copy a run folder, with an edited run.json."""
     shutil.copytree(folder, to)
@@ -180,12 +184,12 @@ def test_a_second_output_that_was_dropped_is_found_or_owned_up_to(inside: Inside
     few = CASES[:6]  # three cases
     assert inside("run", "--target", "backend:unstable", *few, "--record", "--no-extra", "--out", "r").code == 1
     honest = replay(tmp_path / "r")
-    unstable = honest.counts["unstable"]
+    unstable = count(honest, "unstable")
     assert unstable
     dropped = replay(forged(tmp_path / "r", tmp_path / "dropped", second_outputs_dropped))
     assert sum("other things of what came back" in flaw for flaw in dropped.flaws) >= unstable
     both = replay(forged(tmp_path / "r", tmp_path / "both", second_outputs_dropped_and_repeats_mended))
-    assert not both.counts["unstable"]
+    assert not count(both, "unstable")
     word = "that no repeated run returned anything else"
     assert reported(both)[word] == reported(honest).get(word, 0) + unstable
 
@@ -193,10 +197,10 @@ def test_a_second_output_that_was_dropped_is_found_or_owned_up_to(inside: Inside
 def test_changes_of_inputs_that_were_dropped_are_owned_up_to(inside: Inside, tmp_path: Path) -> None:
     assert inside("run", "--target", "backend:modifying", *CASES, "--record", "--no-extra", "--out", "r").code == 1
     honest = replay(tmp_path / "r")
-    modified = honest.counts["input-modified"]
+    modified = count(honest, "input-modified")
     assert modified
     emptied = replay(forged(tmp_path / "r", tmp_path / "emptied", changes_emptied))
-    assert not emptied.counts["input-modified"]
+    assert not count(emptied, "input-modified")
     word = "that no run changed its inputs, or what it had returned"
     assert reported(emptied)[word] == reported(honest).get(word, 0) + modified
 
@@ -246,10 +250,10 @@ def test_a_forbidden_model_that_ran_can_be_retold_as_refused(inside: Inside, tmp
     assert inside("run", "--target", "onnxruntime", *forbidden, "--record", "--no-extra", "--out", "r").code in (0, 1)
     ran_folder = forged(tmp_path / "r", tmp_path / "ran", taken)
     ran = replay(ran_folder)
-    assert ran.counts["not-rejected"] == 1
+    assert count(ran, "not-rejected") == 1
     assert reported(ran).get(DEVICE, 0) + reported(ran).get(DECLINED, 0) == len(ran.results)
     refused = replay(forged(ran_folder, tmp_path / "refused", retold_as_refused))
-    assert not refused.counts["not-rejected"]
+    assert not count(refused, "not-rejected")
     assert reported(refused)[DECLINED] == reported(ran).get(DECLINED, 0) + 1
     assert reported(refused).get(DEVICE, 0) + reported(refused)[DECLINED] == len(refused.results)
 

@@ -40,64 +40,52 @@ from .packages import WAIVERS as WAIVED
 Rows = list[dict[str, Any]]
 
 
-def is_of(row: dict[str, Any], case: str) -> bool:
-    return bool(row.get("case") == case)
+def of_results(edit: Callable[[Rows, str], Rows]) -> Callable[[Files], None]:
+    """Return the edit of a package by one of its results; the text is the first case that passes with numbers."""
+    return lambda files: lines(files, RESULTS, lambda rows: edit(rows, first_passing(rows)))
 
 
-def first_passing(files: Files) -> str:
+def first_passing(rows: Rows) -> str:
     """Return the first case that passes with judged numbers."""
-    rows = [json.loads(line) for line in files[RESULTS].splitlines()]
     return str(next(row["case"] for row in rows if row.get("verdict") == "pass" and row["judged"] > 20))
 
 
-def first_unsupported(files: Files) -> str:
-    rows = [json.loads(line) for line in files[RESULTS].splitlines()]
-    return str(next(row["case"] for row in rows if row.get("verdict") == "unsupported"))
+def first_unsupported(rows: Rows) -> dict[str, Any]:
+    return next(row for row in rows if row.get("verdict") == "unsupported")
 
 
-def case_removed(files: Files) -> None:
-    case = first_passing(files)
-    lines(files, RESULTS, lambda rows: [row for row in rows if not is_of(row, case)])
+def recorded(rows: Rows, case: str) -> Rows:
+    return [row for row in rows if row["record"] == "recorded" and row["case"] == case]
 
 
-def case_doubled(files: Files) -> None:
-    case = first_passing(files)
-    lines(files, RESULTS, lambda rows: [*rows, *(row for row in rows if is_of(row, case))])
+@of_results
+def case_removed(rows: Rows, case: str) -> Rows:
+    return [row for row in rows if row.get("case") != case]
 
 
-def case_replaced(files: Files) -> None:
-    case = first_passing(files)
-    rows = [json.loads(line) for line in files[RESULTS].splitlines()]
-    others = [row["case"] for row in rows if row["record"] == "result"]
-    other = next(name for name in others[::-1] if name != case)
-
-    def edit(rows: Rows) -> Rows:
-        for row in rows:
-            if row["record"] == "recorded" and is_of(row, other):
-                row["jobs"] = next(r["jobs"] for r in rows if r["record"] == "recorded" and is_of(r, case))
-        return rows
-
-    lines(files, RESULTS, edit)
+@of_results
+def case_doubled(rows: Rows, case: str) -> Rows:
+    return [*rows, *(row for row in rows if row.get("case") == case)]
 
 
-def told(case: str, **changes: Any) -> Callable[[Rows], Rows]:
-    def edit(rows: Rows) -> Rows:
-        for row in rows:
-            if row["record"] == "result" and is_of(row, case):
-                row.update(changes)
-        return rows
-
-    return edit
+@of_results
+def case_replaced(rows: Rows, case: str) -> Rows:
+    other = next(row["case"] for row in rows[::-1] if row["record"] == "result" and row["case"] != case)
+    for row in recorded(rows, other):
+        row["jobs"] = recorded(rows, case)[0]["jobs"]
+    return rows
 
 
-def verdict_by_numbers(files: Files) -> None:
-    case = first_passing(files)
-    lines(files, RESULTS, told(case, worst=0.001))
+@of_results
+def number_of_a_result(rows: Rows, case: str) -> Rows:
+    next(row for row in rows if row["record"] == "result" and row["case"] == case).update(worst=0.001)
+    return rows
 
 
-def verdict_reported(files: Files) -> None:
-    case = first_unsupported(files)
-    lines(files, RESULTS, told(case, verdict="pass", reason=None))
+@of_results
+def reported_verdict(rows: Rows, _: str) -> Rows:
+    first_unsupported(rows).update(verdict="pass", reason=None)
+    return rows
 
 
 def output_changed(files: Files) -> None:
@@ -109,12 +97,11 @@ def output_changed(files: Files) -> None:
 
 def output_changed_with_its_digest(files: Files, flip: int = 0x40000000) -> None:
     """Change the first number of a passing case, in every tensor that has it, with matching digests."""
-    name, case = bits_name(tuple(files)), first_passing(files)
+    name = bits_name(tuple(files))
     content = bytearray(files[name])
 
-    def edit(rows: Rows) -> Rows:
-        row = next(r for r in rows if r["record"] == "recorded" and is_of(r, case))
-        tensor = row["jobs"][0]["outputs"][0][0][0]
+    def edit(rows: Rows, case: str) -> Rows:
+        tensor = recorded(rows, case)[0]["jobs"][0]["outputs"][0][0][0]
         span = slice(tensor["offset"], tensor["offset"] + tensor["size"])
         piece = np.frombuffer(bytes(content[span]), np.uint32).copy()
         piece[0] ^= flip
@@ -122,24 +109,20 @@ def output_changed_with_its_digest(files: Files, flip: int = 0x40000000) -> None
         before, after = tensor["sha256"], hashlib.sha256(piece.tobytes()).hexdigest()
         return json.loads(json.dumps(rows).replace(before, after))  # type: ignore[no-any-return]
 
-    lines(files, RESULTS, edit)
+    of_results(edit)(files)
     files[name] = bytes(content)
 
 
-def record_of_nothing(files: Files) -> None:
-    case = first_passing(files)
-
-    def edit(rows: Rows) -> Rows:
-        for row in rows:
-            if row["record"] == "recorded" and is_of(row, case):
-                row["jobs"][0]["outputs"] = [[] for _ in row["jobs"][0]["outputs"]]
-        return rows
-
-    lines(files, RESULTS, edit)
+@of_results
+def record_of_nothing(rows: Rows, case: str) -> Rows:
+    for row in recorded(rows, case):
+        row["jobs"][0]["outputs"] = [[] for _ in row["jobs"][0]["outputs"]]
+    return rows
 
 
-def fresh_process_left_out(files: Files) -> None:
-    lines(files, RESULTS, lambda rows: [row for row in rows if row.get("purpose") != "fresh-process"])
+@of_results
+def fresh_process_left_out(rows: Rows, _: str) -> Rows:
+    return [row for row in rows if row.get("purpose") != "fresh-process"]
 
 
 def level_raised(files: Files) -> None:
@@ -170,30 +153,18 @@ def hidden_behind_the_outputs(files: Files) -> None:
     files[bits_name(tuple(files))] += bytes(64)
 
 
-def third_repeat(files: Files) -> None:
-    case = first_passing(files)
-
-    def edit(rows: Rows) -> Rows:
-        for row in rows:
-            if row["record"] == "recorded" and is_of(row, case):
-                for job in row["jobs"]:
-                    job["returned"] = [[*repeats, 0] for repeats in job["returned"]]
-        return rows
-
-    lines(files, RESULTS, edit)
+@of_results
+def third_repeat(rows: Rows, case: str) -> Rows:
+    for row in recorded(rows, case):
+        for job in row["jobs"]:
+            job["returned"] = [[*repeats, 0] for repeats in job["returned"]]
+    return rows
 
 
-def result_doubled_with_another_verdict(files: Files) -> None:
+@of_results
+def result_doubled_with_another_verdict(rows: Rows, _: str) -> Rows:
     """Append a second result with another verdict: the first counts, but a hasty reader sees the second last."""
-    case = first_unsupported(files)
-
-    def edit(rows: Rows) -> Rows:
-        twice = [json.loads(json.dumps(row)) for row in rows if row["record"] == "result" and is_of(row, case)]
-        for row in twice:
-            row["verdict"] = "pass"
-        return [*rows, *twice]
-
-    lines(files, RESULTS, edit)
+    return [*rows, {**first_unsupported(rows), "verdict": "pass"}]
 
 
 def replaced(name: str, old: bytes, new: bytes) -> Callable[[Files], None]:
@@ -210,8 +181,8 @@ FORGERIES: dict[str, tuple[Callable[[Files], object], str]] = {
     "a case removed": (case_removed, "cases"),
     "a case doubled": (case_doubled, "record"),
     "a case's outcome replaced by another case's": (case_replaced, "cases"),
-    "a verdict or a number of a result": (verdict_by_numbers, "verdicts by numbers"),
-    "a reported verdict": (verdict_reported, "verdicts by numbers"),
+    "a verdict or a number of a result": (number_of_a_result, "verdicts by numbers"),
+    "a reported verdict": (reported_verdict, "verdicts by numbers"),
     "an output": (output_changed, "cases"),
     "an output, with its digest": (output_changed_with_its_digest, "verdicts by numbers"),
     "outputs left out": (record_of_nothing, "cases"),
