@@ -46,6 +46,7 @@ class Row:
         ("[" * (MOST_DEPTH + 1) + "]" * (MOST_DEPTH + 1), "nested more than"),
         ("[" * 200_000, "nested more than"),
         ('{"a":' * 200_000, "nested more than"),
+        (b'{"a":%s}' % (b"[" * 40 + b"]" * 40), "nested more than"),
         ("", "no JSON: Expecting value"),
         ('{"a": 1}\n{"a": 1}', "no JSON: Extra data: line 2 column 1"),
         (b'"\xff"', "no UTF-8 at byte 1"),
@@ -65,12 +66,6 @@ def test_what_is_malformed_or_too_large_is_refused(text: str | bytes, message: s
 )
 def test_what_is_odd_but_clear_is_read_as_json_reads_it(text: str) -> None:
     assert parse(text) == json.loads(text)
-
-
-def test_brackets_in_texts_are_no_depth_and_a_text_without_end_is_read_once() -> None:
-    assert parse(json.dumps(["[" * 100, '\\"[[' * 100])) == ["[" * 100, '\\"[[' * 100]
-    with pytest.raises(MalformedJson):
-        parse("[" * (MOST_DEPTH - 1) + '"' + '\\"[' * 300_000 + "\\")  # restarting at each quote would take hours
 
 
 JSON = st.recursive(
@@ -137,8 +132,3 @@ def test_what_does_not_fit_is_named(text: str, message: str) -> None:
     with pytest.raises(MalformedJson) as refused:
         decode(text, Row)
     assert message in str(refused.value)
-
-
-def test_the_depth_of_what_may_hold_anything_is_bounded() -> None:
-    with pytest.raises(MalformedJson, match="nested more"):
-        decode(b'{"a":%s}' % (b"[" * 40 + b"]" * 40), dict)
