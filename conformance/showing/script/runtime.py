@@ -48,21 +48,17 @@ if not os.path.isfile(LIBRARY):
     sys.exit(2)
 """
 
+# Runtimes often leave a state unwritten after zero steps, and fresh memory often holds zeros.
 _BOUND = """
-def bound(array: np.ndarray) -> ort.OrtValue:
-    @bound
-
-
 def run(k: int) -> dict[str, np.ndarray]:
     \"\"\"The outputs are bound to memory full of NaN, so that what the runtime leaves unwritten shows.\"\"\"
-    feed = @feed
     expected = next(iter(EXPECTED.values()))[k]
-    outputs = {name: @empty for name, (value, _) in expected.items()}
+    outputs = {name: np.full(value.shape, np.nan, "@type") for name, (value, _) in expected.items()}
     binding = session.io_binding()
-    for name, array in feed.items():
-        binding.bind_ortvalue_input(name, bound(array))
+    for name, array in FEEDS[k].items():
+        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
     for name, array in outputs.items():
-        binding.bind_ortvalue_output(name, bound(array))
+        binding.bind_ortvalue_output(name, ort.OrtValue.ortvalue_from_numpy(array))
     session.run_with_iobinding(binding)
     return outputs
 """
@@ -99,24 +95,25 @@ session = target.prepare(model.SerializeToString())
 
 def run(k: int) -> dict[str, np.ndarray]:
     feed = @feed
-    outputs = session.run(feed)
+    outputs = @outputs
     return {name: outputs[n] for n, name in enumerate(NAMES)}
 """
 
-
-def has_runtime(target: Target) -> bool:
-    """Return whether scripts can run a target: not external programs, and not backend modules."""
-    return target.adapter not in (EXTERNAL, "backend")
+# Adapters may return bfloat16 as onnx before 1.19 has it, with a named field.
+_BITS_OUT = '[a.view(np.uint16) if a is not None and a.dtype.names == ("bfloat16",) else a for a in session.run(feed)]'
 
 
-def runtime_of(case: Case, target: Target) -> Runtime:
-    """Return code that runs the case's ``model`` on a target.
+def runtime_of(case: Case, target: Target) -> Runtime | None:
+    """Return code that runs the case's ``model`` on a target; None for external programs and backend modules.
 
     The user's own adapter is run from its file; other adapters are embedded in the script.
     """
+    if target.adapter in (EXTERNAL, "backend"):
+        return None
     options: dict[str, Any] = dict(target.options)
     half = case.spec.type == "bfloat16"
-    if target.adapter == "onnxruntime":
+    # NumPy has no bfloat16: there the adapter hands onnxruntime the bits.
+    if target.adapter == "onnxruntime" and not half:
         return Runtime(("import onnxruntime as ort",), _of_onnxruntime(case, options))
     if target.adapter == "quark":
         lines = _LIBRARY + _of_onnxruntime(case, options, ("LIBRARY",))
@@ -139,7 +136,13 @@ def runtime_of(case: Case, target: Target) -> Runtime:
         load = f'adapter: dict = {{}}\n    exec(zlib.decompress(base64.b85decode("{packed}")), adapter)  # noqa: E501'
         standard = frozenset({"base64", "zlib"})
     text = _ADAPTER if half else _ADAPTER[_ADAPTER.index("try:") :]
-    lines = note + _filled(text, load=load, options=options, feed=_feed("bits(array).view(Bits)", half))
+    lines = note + _filled(
+        text,
+        load=load,
+        options=options,
+        feed=_feed("bits(array).view(Bits)", half),
+        outputs=_BITS_OUT if half else "session.run(feed)",
+    )
     return Runtime((), lines, standard)
 
 
@@ -163,19 +166,8 @@ def _of_onnxruntime(case: Case, options: dict[str, Any], libraries: tuple[str, .
     libraries += tuple(repr(str(path)) for path in options.get("custom_op_libraries", ()))
     registered = "".join(f"options.register_custom_ops_library({path})\n" for path in libraries)
     text = text.replace("session = ort", f"{registered}session = ort", 1)
-    session = text[: text.index("def run")]
-    if case.spec.type == "bfloat16":
-        # NumPy has no bfloat16, so onnxruntime accepts and returns its bits only through IO binding.
-        value = """kind = TensorProto.BFLOAT16 if array.dtype == np.uint16 else TensorProto.INT32
-    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(array, kind)"""
-        empty = "np.full(value.shape, 0x7FC0, np.uint16)"
-        feed = "{name: bits(array) for name, array in FEEDS[k].items()}"
-        return session + _filled(_BOUND, bound=value, feed=feed, empty=empty).lstrip()
     if "empty-row" in features_of(case.spec):
-        # Runtimes often leave a state unwritten after zero steps, and fresh memory often holds zeros.
-        value = "return ort.OrtValue.ortvalue_from_numpy(array)"
-        empty = f'np.full(value.shape, np.nan, "{case.spec.type}")'
-        return session + _filled(_BOUND, bound=value, feed="FEEDS[k]", empty=empty).lstrip()
+        return text[: text.index("def run")] + _filled(_BOUND, type=case.spec.type).lstrip()
     return text
 
 

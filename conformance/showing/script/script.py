@@ -18,9 +18,8 @@ from ....cases import Case, Violation
 from ....reference import FORMATS
 from ...targets.target import Target, usual_target
 from .expected import expected_of, touched_by
-from .parts import bits, drawn, numbers, ratios, unpacked
-from .runtime import Runtime, has_runtime, runtime_of
-from .statements import WIDTH, feeds_of, model_of, source, wrapped
+from .runtime import Runtime, runtime_of
+from .statements import WIDTH, bits, drawn, feeds_of, model_of, numbers, ratios, source, unpacked, wrapped
 
 
 def script_of(case: Case, target: Target | None = None) -> str | None:
@@ -35,9 +34,9 @@ def script_of(case: Case, target: Target | None = None) -> str | None:
     exits with 1 if the model runs. In a graph, the radius of a later node covers all inputs that it may get.
     """
     target = target or usual_target(case.trial.node.domain)
-    if not has_runtime(target):
-        return None
     runtime, violation = runtime_of(case, target), case.trial.violation
+    if runtime is None:
+        return None
     if violation is None:
         sentences, lines_of_end = _comparison(case, target.accuracy, runtime)
     else:

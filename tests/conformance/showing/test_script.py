@@ -22,8 +22,8 @@ from onnxspec.cases import Case, CaseSpec, build_case, profile
 from onnxspec.cases.specs.graphs import GRAPHS
 from onnxspec.cases.specs.wrapping import WRAPS, wrap
 from onnxspec.conformance.cli.application import app
-from onnxspec.conformance.showing.script.parts import ratios
 from onnxspec.conformance.showing.script.script import script_of
+from onnxspec.conformance.showing.script.statements import ratios
 from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.reference import Interpretations, evaluate, expect
 
@@ -222,6 +222,15 @@ def test_outputs_of_another_form(tmp_path: Path, form: str) -> None:
     done = _run(tmp_path, case.spec, _answering(tmp_path), **_canned(tmp_path, **outputs))
     assert done.returncode == 1
     assert {"shape": "must be float32 (4, 1, 3, 5)", "type": "is float64", "nan": "got nan"}[form] in done.stdout
+
+
+@pytest.mark.parametrize("off", [0, 1])
+def test_an_adapter_may_return_the_bits_of_bfloat16_with_a_named_field(tmp_path: Path, off: int) -> None:
+    case = build_case(replace(PLAIN, type="bfloat16", version=22, T=1))
+    bits = {name: (array + array.dtype.type(off)).view(np.uint16) for name, array in _expected(case).items()}
+    target = _answering(tmp_path, CANNED.replace("held[name] for", 'held[name].view([("bfloat16", np.uint16)]) for'))
+    done = _run(tmp_path, case.spec, target, **_canned(tmp_path, **bits))
+    assert (done.returncode, "is void" in done.stdout) == (off, False), done.stdout + done.stderr
 
 
 def test_y_may_be_missing_only_where_that_is_open(tmp_path: Path) -> None:
