@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from ...cases import Case, Spec, Trial, build_case, clauses_exercised, features_of
 from ...reference import FAULTS, LOSES_NAN, Clause, Fault, clauses_of, faults_of, operator_for, operator_names
 from ...reference.errors import format_internal_error
-from ...reference.operators.asking import readings
 from ..judging.judgement import FAILING, Judgement
 from ..judging.verdict import judge_each
 from ..probes.probe import SpecProbe
@@ -36,9 +35,7 @@ FINE = 1.15
 FEWEST = 2
 """Minimum number of cases that must catch each fault, so that none depends on a single case."""
 
-_EXPECTED = 1 << 20  # numbers that are expected at a time: some forty megabytes
-
-_FEWEST_TOGETHER = 24  # implementations: the expectations for so many cost hardly more than for one
+_TOGETHER = 24  # implementations: the expectations for so many cost hardly more than for one
 
 _PIECE = 12  # cases that a process takes at a time
 
@@ -236,29 +233,11 @@ def _judged(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]], accur
     for number, outcomes in enumerate(several):
         by_content.setdefault(tuple(map(_content, outcomes)), []).append(number)
     distinct = [several[numbers[0]] for numbers in by_content.values()]
-    most = _together(trials, distinct)
     judgements: list[Judgement] = []
-    for start in range(0, len(distinct), most):
-        chunk = distinct[start : start + most]
-        judgements += judge_each(trials, chunk, accuracy, wider=False, answers=False)
+    for start in range(0, len(distinct), _TOGETHER):
+        judgements += judge_each(trials, distinct[start : start + _TOGETHER], accuracy, wider=False, answers=False)
     shared = {k: judgement for numbers, judgement in zip(by_content.values(), judgements, strict=True) for k in numbers}
     return [shared[number] for number in range(len(several))]
-
-
-def _together(trials: Sequence[Trial], several: Sequence[Sequence[Outcome]]) -> int:
-    """Return the number of implementations to judge together.
-
-    Expectations of all interpretations are in memory at the same time.
-    """
-    if trials[0].violation is not None or not several:
-        return max(1, len(several))
-    outputs = (array for outcomes in several for o in outcomes for lists in o.outputs for run in lists for array in run)
-    numbers = sum(array.size for array in outputs if array is not None)
-    first = trials[0].first
-    interpretation_count = sum(
-        1 for _ in readings([(first.node, feed.inputs) for feed in first.feeds], first.open_questions)
-    )
-    return max(_FEWEST_TOGETHER, len(several) * _EXPECTED // max(1, numbers * interpretation_count))
 
 
 def _can_show(fault: Fault, spec: Spec, trial: Trial) -> bool:

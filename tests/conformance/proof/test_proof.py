@@ -76,8 +76,7 @@ def test_a_proof_in_which_few_are_judged_together_is_the_same(monkeypatch: pytes
     faults = [id for id in faults if id in FAULTS]
     whole = proof_of(TWO, faults, ["library", "lanes"])
     judged: list[int] = []
-    monkeypatch.setattr(proving, "_EXPECTED", 1)
-    monkeypatch.setattr(proving, "_FEWEST_TOGETHER", 2)
+    monkeypatch.setattr(proving, "_TOGETHER", 2)
     monkeypatch.setattr(
         proving, "judge_each", lambda *given, **more: (judged.append(len(given[1])), judge_each(*given, **more))[1]
     )
