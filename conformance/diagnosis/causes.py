@@ -202,7 +202,7 @@ def _fails_in(op: str, cause: Cause, context: DiagnosisContext, budget: Budget) 
     """Return whether the same case of another operator fails in the same way; False if there is no such case."""
     one = cause.shrunk.one
     assert isinstance(one.probe, SpecProbe)
-    spec = one.probe.spec
+    spec: Any = one.probe.spec
     if "op" not in {field.name for field in fields(spec)}:
         return False  # specs of a described operator have no field for another operator
     version = spec.version if spec.version in versions_of(op) else max(versions_of(op))

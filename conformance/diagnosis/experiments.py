@@ -354,8 +354,9 @@ def _probe(one: CaseRun) -> SpecProbe:
 
 def variant(own: SpecProbe, spec: Any = None, **fields: Any) -> SpecProbe | None:
     """Return a case, or one of another spec, with other values of some fields; None if it is not valid."""
+    changed: Any = spec or own.spec
     try:
-        probe = own.like(replace(spec or own.spec, **fields))
+        probe = own.like(replace(changed, **fields))
         probe.prepare()
     except (ValueError, KeyError, IndexError):  # an IllegalNode too
         return None
