@@ -1,7 +1,10 @@
-"""Tests of profiles: they are pinned, their cases legal, their ids stable and safe, their models few and sound."""
+"""Tests of profiles of all operators: pinned, with legal cases, stable and safe ids, and few and sound models."""
+
+from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,11 +17,17 @@ from onnxspec.cases import (
     build_case,
     clauses_exercised,
     digest_of,
+    features_of,
     operator_versions,
     pinned_digests,
     profile,
 )
-from onnxspec.reference import clauses_of, evaluate
+from onnxspec.cases.directories.manifest import data_sets_of, fairness_of
+from onnxspec.cases.portable import case_from_json, case_text
+from onnxspec.cases.profiles import written_cases
+from onnxspec.cases.specs.space import space_of
+from onnxspec.cases.specs.spec import RECURRENT_AXES
+from onnxspec.reference import CELLS, IllegalNode, clauses_of, evaluate, operator_version, resolve, versions_of
 
 from ...recurrent import recurrent_versions
 
@@ -148,3 +157,86 @@ def test_data_is_dense_and_full_width() -> None:
         assert (array != 0).all()
         digits = array.ravel().view(np.uint32) & 1
         assert 0.25 < digits.mean() < 1, name
+
+
+@pytest.mark.parametrize("op", CELLS)
+def test_they_are_fair(op: str) -> None:
+    specs = [spec for version in versions_of(op) for spec in written_cases("fair", op, version)]
+    assert len(specs) >= 60
+    assert len({spec.digest for spec in specs}) == len(specs)
+    for spec in specs[::7]:
+        case = build_case(spec)
+        assert not fairness_of(case, data_sets_of(case.trial)).reason, spec
+
+
+def test_an_operator_without_a_list_has_none() -> None:
+    assert not list(written_cases("fair", "ExtendedLSTM", 1))
+
+
+CASES = [spec for op, version in operator_versions(None) for spec in profile("quantized", op, version)]
+FIELDS = [axis.name for axis in RECURRENT_AXES if axis.block]
+
+
+def test_it_stays_within_what_device_compilers_can_bear() -> None:
+    models = {trial.model for spec in CASES for trial in build_case(spec).trials}
+    assert len(CASES) <= 400
+    assert len(models) <= 200
+    assert len({spec.id for spec in CASES}) == len(CASES)
+    assert all(spec.quantization != "none" for spec in CASES)
+    for model in sorted(models)[::9]:
+        onnx.checker.check_model(model, full_check=True)
+
+
+def test_no_other_profile_has_any() -> None:
+    assert all(spec.quantization == "none" for spec in profile("full", "RNN", 7))
+    assert digest_of(profile("quantized", "LSTM", 1)) == digest_of(())
+
+
+def test_every_value_is_in_it_by_operator() -> None:
+    for op in ("LSTM", "GRU", "RNN"):
+        of_operator = [spec for spec in CASES if spec.op == op]
+        space = space_of(operator_version(op, 14))
+        for field in FIELDS:
+            expected = {*space[field].values} - {"none"}
+            if field == "weight_type":  # no kernel has weights alone in 16 bits
+                expected -= {"u16", "s16"}
+            assert expected <= {getattr(spec, field) for spec in of_operator}, (op, field)
+
+
+OTHERS = [(op, version) for op, version in operator_versions(None) if op not in CELLS]
+every_operator = pytest.mark.parametrize(("op", "version"), OTHERS, ids=str)
+
+# For these models, the document's clause for the type applies as well as the clause that they are made for.
+ALSO = {"extendedlstm.scales": "extendedlstm.attributes.types", "extendedlstm.shapes": "extendedlstm.hidden-size"}
+
+
+@every_operator
+def test_ids_are_unique_and_safe_and_smoke_is_a_part(op: str, version: int) -> None:
+    core = profile("core", op, version)
+    assert len({spec.id for spec in core}) == len({spec.digest for spec in core}) == len(core)
+    # The name of a folder, which begins with test_, has 255 bytes at most.
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,250}", spec.id) for spec in core)
+    assert {spec.id for spec in profile("smoke", op, version)} <= {spec.id for spec in core}
+
+
+@every_operator
+def test_every_clause_has_a_case(op: str, version: int) -> None:
+    exercised = {clause.id for spec in profile("core", op, version) for clause in clauses_exercised(spec)}
+    assert exercised == {clause.id for clause in clauses_of(op, version)}
+
+
+@every_operator
+def test_legal_cases_are_legal_and_the_others_break_their_clause(op: str, version: int) -> None:
+    for spec in profile("core", op, version):
+        assert case_from_json(json.loads(case_text(spec))) == spec
+        case = build_case(spec)
+        legal, violation = case.companion if spec.illegal else case.trial, case.trial.violation
+        assert legal is not None
+        for feed in legal.feeds:
+            resolve(legal.node, feed.inputs)
+        if violation is not None and not violation.open:
+            assert f"illegal:{violation.feature or violation.topic}" in features_of(spec)
+            with pytest.raises(IllegalNode) as error:
+                resolve(replace(case.trial.node), case.trial.feeds[0].inputs)
+            clause = violation.clause(op)
+            assert error.value.clause in (clause, ALSO.get(clause)), spec.id

@@ -1,10 +1,13 @@
-"""Tests of the sizes of a node from its inputs' shapes: affine extents, factors from attributes, alternatives."""
+"""Tests of schemas of operators, and of the sizes of a node from its inputs' shapes."""
 
 from __future__ import annotations
 
 import pytest
 
+from onnxspec.conformance.probes.naming import UnknownName
+from onnxspec.reference import UnknownOperator, document_of, operator_version
 from onnxspec.reference.documents import Extent, TensorForm
+from onnxspec.reference.documents.operators import MISSING, has_schema
 from onnxspec.reference.documents.tensors import ONE, ShapeError, by_name, shape_of, sizes_of_shapes
 
 B, T, KEY = Extent("batch_size"), Extent("seq_length"), Extent("d_k", factor="heads")
@@ -72,3 +75,25 @@ def test_a_size_that_nothing_says_is_an_error_and_not_one() -> None:
     assert shape_of(FORMS["past"], {"channels": 7, "k": 1}) == (7, 0)
     with pytest.raises(ShapeError, match="nothing says how large k is"):
         shape_of(FORMS["past"], {"channels": 7})
+
+
+def test_an_operator_that_the_installed_onnx_lacks_is_missing_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not has_schema("OfTomorrow")
+    try:
+        with pytest.raises(UnknownOperator, match=r"onnx \S+ has no schema of OfTomorrow: install a newer one"):
+            document_of("OfTomorrow")
+    finally:
+        del MISSING["OfTomorrow"]
+
+
+def test_a_schema_says_types_kinds_and_defaults() -> None:
+    version = pytest.importorskip("onnxspec.reference") and operator_version("LSTM", 22)
+    assert dict(version.kinds) == {"T1": ("int32",)}
+    assert version.kind_of("sequence_lens") == "T1"
+    assert version.kind_of("X") == "T"
+
+
+def test_a_command_that_names_a_missing_operator_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    sentence = "onnx 1.0 has no schema of OfTomorrow: install a newer one"
+    monkeypatch.setitem(MISSING, "OfTomorrow", sentence)
+    assert str(UnknownName("operator", "OfTomorrow", ["LSTM"])) == f"unknown operator 'OfTomorrow'; {sentence}"

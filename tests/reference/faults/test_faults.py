@@ -1,4 +1,4 @@
-"""Tests of the registry of faults: entries that it refuses, its description of each, and how faults are run."""
+"""Tests of faults: their registry, its description of each, how they are run, and those outside the table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from onnxspec.cases import CaseSpec, build_case
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import (
     FAULTS,
@@ -19,14 +20,16 @@ from onnxspec.reference import (
     clause_named,
     evaluate,
     fault,
+    fault_named,
     fault_of_run,
     faults_of,
+    operator_for,
     operators,
     run_fault,
 )
 from onnxspec.reference.faults import tables
 from onnxspec.reference.faults.computing import layered
-from onnxspec.reference.faults.contexts import reported_steps
+from onnxspec.reference.faults.contexts import Run, reported_steps
 from onnxspec.reference.faults.fault import Compute, FaultError
 from onnxspec.reference.recurrent.computation import computation_of
 
@@ -192,3 +195,42 @@ def test_an_illegal_node_is_refused_before_anything_is_computed() -> None:
     inputs = {"X": np.zeros((1, 1, 1), np.float32)} | {n: np.zeros((1, 1, 1), np.float32) for n in "WR"}
     with pytest.raises(ValueError, match="sideways"):
         run_fault(FAULTS["bias.ignored"], node, inputs)
+
+
+SHAPE: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5, "outputs": ("Y", "Y_h"), "seed": 3}
+LARGE: dict[str, Any] = {**SHAPE, "data": "large"}
+AFFINE: dict[str, Any] = {"activations": ("Affine", "Affine", "Tanh"), "alpha": (0.5, 0.7), "beta": (0.1, 0.2)}
+
+
+@pytest.mark.parametrize(
+    ("id", "op", "fields"),
+    [
+        ("sizes.states-of-rows-past-8", "LSTM", {**SHAPE, "N": 11, "initial": "all"}),
+        ("sizes.states-of-rows-past-8@initial_c", "LSTM", {**SHAPE, "N": 11, "initial": "all"}),
+        ("sizes.states-by-halves", "GRU", {**SHAPE, "N": 5, "initial": "h"}),
+        ("session.padding-kept", "GRU", {**SHAPE, "T": 5, "N": 6, "lengths": "ragged", "reruns": "data"}),
+        ("lstm.clip.on-carried-cell", "LSTM", {**SHAPE, "clip": 0.25, "initial": "all"}),
+        ("lstm.clip.cell-in-place", "LSTM", {**SHAPE, "clip": 0.25, "initial": "all", "peepholes": True}),
+        ("lstm.cell.carried-in-float16", "LSTM", SHAPE),
+        ("gru.hidden.in-place-by-4", "GRU", {**SHAPE, "initial": "h", "H": 9}),
+        ("tanh.clamped-above-3", "RNN", LARGE),
+        ("tanh.clamped-below-3", "RNN", LARGE),
+        ("coefficients.by-name", "LSTM", {**SHAPE, **AFFINE}),
+        ("lengths.longest-of-4", "RNN", {**SHAPE, "N": 6, "lengths": "ragged"}),
+    ],
+)
+def test_a_fault_beside_the_table_explains_what_it_does(id: str, op: str, fields: dict[str, Any]) -> None:
+    case, fault = build_case(CaseSpec(op, 14, **fields)), fault_named(id)
+    assert fault is not None
+    node, memory = case.trial.node, dict[str, Any]()
+    runs = []
+    for feed in case.trial.feeds:
+        with np.errstate(all="ignore"):
+            answer = operator_for(node).answer(node, feed.inputs, (fault,), fed=dict(feed.fed), memory=memory)
+        runs.append(Run(feed.inputs, {name: answer[name] for name in node.outputs}, feed.fed))
+    observation = operator_for(node).observation(node, tuple(runs), "standard")
+    fit = observation.fit((fault,))
+    assert fit is not None
+    assert fit.evidence > 20
+    assert observation.fit(()) is None
+    assert any(mask.any() for masks in observation.misses() for mask in masks.values())

@@ -1,9 +1,10 @@
-"""Tests of the strategy for ExtendedLSTM: it draws all legal cases and no others; it shrinks, and checks bounds."""
+"""Tests of cases of ExtendedLSTM: its profile, its random cases, and its strategy, which draws all legal cases."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,16 @@ from hypothesis import Phase, find, given, settings
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from onnxspec.cases import build_case, strategies
+from onnxspec.cases import build_case, family_of, features_of, profile, strategies
+from onnxspec.cases.operators.extended_lstm.axes import X, calibrated
+from onnxspec.cases.operators.extended_lstm.family import extended_case
 from onnxspec.cases.operators.extended_lstm.spec import extended
-from onnxspec.cases.portable import case_from_json, case_text
+from onnxspec.cases.portable import case_from_json, case_text, check_case
+from onnxspec.cases.profiles.random_cases import random_specs
+from onnxspec.cases.specs.family import simpler_cases
+from onnxspec.cases.specs.model import inputs_of
 from onnxspec.conformance import NotConforming, assert_conforms
-from onnxspec.reference import Node, evaluate, resolve
+from onnxspec.reference import Node, evaluate, operator_of, resolve
 
 from ..draws import drawn, drawn_until
 
@@ -149,3 +155,81 @@ def test_bounds_are_checked_before_anything_is_drawn(bounds: dict[str, Any], mes
     ):
         with pytest.raises(ValueError, match=message):
             strategy(**bounds)
+
+
+CORE = profile("core", "ExtendedLSTM", 1)
+
+
+def test_core_stays_within_what_device_compilers_can_bear() -> None:
+    """The limit for all operators together is 1,800 cases in 700 models; ONNX's operators leave this rest.
+
+    All forbidden models share one legal companion.
+    """
+    trials = [trial for spec in CORE for trial in build_case(spec).trials if trial.violation is None]
+    assert len(CORE) <= 137
+    assert len({trial.model for trial in trials}) <= 32
+
+
+def test_what_may_spoil_memory_comes_last() -> None:
+    spoils = [spec.spoils for spec in CORE]
+    assert spoils == sorted(spoils)
+    assert sum(spoils) >= 15
+
+
+def test_calibration() -> None:
+    scale, zero_point = calibrated(-1.0, 1.0)
+    assert zero_point in (32767, 32768)
+    assert scale == pytest.approx(2 / 65535)
+    assert calibrated(0.5, 2.0)[1] == 0
+    assert calibrated(0.0, 0.0) == (1.0, 0)
+
+
+def test_features_of_a_node_are_those_of_its_case() -> None:
+    """A model from another tool has no spec, but the same features."""
+    names = {"bias-absent", "quantized-output", "float-output", "size-one", "size-zero", "several-rows", "nonfinite"}
+    names |= {"hidden-size-absent", "saturating-output"}
+    for spec in (spec for spec in CORE if not spec.illegal):
+        of_node = family_of(spec.op).node_features(spec.node, inputs_of(spec))
+        assert of_node & names == features_of(spec) & names, spec.id
+
+
+def test_an_x_without_dimensions_has_none() -> None:
+    (spec,) = [spec for spec in profile("full", "ExtendedLSTM", 1) if spec.illegal == "x-rank-zero"]
+    assert build_case(spec).trial.feeds[0].inputs["X"].shape == ()
+
+
+@pytest.mark.parametrize("level", ["calibrated", "complete", "partial"])
+def test_they_are_legal_and_the_same_from_their_keys(level: str) -> None:
+    drawn = [extended_case(level, str(number)) for number in range(40)]
+    assert drawn == [extended_case(level, str(number)) for number in range(40)]
+    assert len(set(drawn)) == 40
+    for spec in drawn:
+        check_case(spec)
+    if level == "calibrated":
+        assert not {name for spec in drawn for name in spec.features} & {
+            *("several-rows", "float-output", "bias-absent", "saturating-input", "nonfinite")
+        }
+
+
+def test_their_pre_activations_leave_gates_open() -> None:
+    """Saturated gates hide all other effects: outputs are neither all at their ends nor all equal."""
+    for number in range(25):
+        spec = extended_case("complete", str(number))
+        Y = operator_of("ExtendedLSTM").evaluate(spec.node, inputs_of(spec))["Y"]
+        assert (abs(Y) < 0.99).any()
+
+
+def test_what_is_lacking_is_not_drawn() -> None:
+    for spec in random_specs(20, "s", ("ExtendedLSTM",), lacks=("several-rows", "bias-absent", "float-output")):
+        assert (spec.N, spec.bias) == (1, True)
+        assert spec.y is not None
+    assert random_specs(3, "s", ("ExtendedLSTM",), lacks=("bidirectional", "bias=True", "bias=False")) == ()
+
+
+def test_scales_become_plainer_step_by_step_and_come_to_an_end() -> None:
+    spec = replace(extended_case("complete", "5"), fill=(("X", 1.5),))
+    steps = 0
+    while simpler := simpler_cases(spec):
+        spec, steps = simpler[steps % len(simpler)].spec, steps + 1
+        assert steps < 200
+    assert (spec.x, spec.fill, spec.T) == (X, (), 1)

@@ -1,4 +1,4 @@
-"""Tests of formats: rounding once, against exact rational arithmetic."""
+"""Tests of formats and products: rounding once, least costs, and sums in a fixed order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from onnxspec.reference import FORMATS, Format
+from onnxspec.reference import ACCURACY_CLASSES, FORMATS, Format, budget
+from onnxspec.reference.numbers.activations import ACTIVATIONS, Coefficient
+from onnxspec.reference.numbers.plain import ordered_product
 
 
 def nearest(x: float, form: Format) -> float:
@@ -54,3 +56,36 @@ def test_bfloat16_is_not_rounded_by_way_of_float32() -> None:
 def test_shapes_stay() -> None:
     for form in FORMATS.values():
         assert form.nearest(np.zeros((2, 0, 3))).shape == (2, 0, 3)
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 4), (2, 3, 7, 50), (40, 33, 64)])
+def test_sums_are_added_in_order(shape: tuple[int, ...]) -> None:
+    """Sums of few and of many products are computed in different ways."""
+    *rows, columns, width = shape
+    draw = np.random.default_rng(1)
+    x, weights = draw.normal(size=(*rows, columns)), draw.normal(size=(width, columns)).T
+    total = np.zeros((*rows, width))
+    for k in range(columns):
+        total = total + x[..., k, None] * weights[k]
+    assert ordered_product(x, weights).tobytes() == total.tobytes()
+
+
+LEAST = FORMATS["float64"].least_subnormal
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("name", ACCURACY_CLASSES)
+def test_a_rounding_costs_half_the_least_number_at_least(name: str, kind: str) -> None:
+    one = budget(name, kind)
+    assert Fraction(one.floor) >= Fraction(FORMATS[kind].least_subnormal) / 2
+    assert Fraction(one.accumulator_floor) > 0
+
+
+def test_a_right_leaky_relu_of_subnormal_numbers_lies_within_its_bound() -> None:
+    """Its alpha may be 0.01 in any width. The bound in float64 was once half of the least number too narrow."""
+    leaky, alpha, w = ACTIVATIONS["LeakyRelu"], Coefficient.of(0.01), budget("standard", "float64")
+    x = -LEAST * np.random.default_rng(1).integers(1, 2**50, 10_000).astype(np.float64)
+    value = leaky.value(x, alpha.value, 0.0)
+    cost = leaky.cost(x, x, np.abs(value), alpha, Coefficient(0.0), w)
+    for copy in (0.01, float(np.float32(0.01))):
+        assert (np.abs(copy * x - value) <= cost).all()
