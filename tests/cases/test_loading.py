@@ -13,9 +13,9 @@ OTHERS = ("attention", "conv", "extended", "dynamic")
 @pytest.mark.parametrize(
     ("use", "most"),
     [
-        ("pass", 70),
-        ("cases.profile('smoke', 'LSTM', 14)", 85),
-        ("[cases.build_case(spec) for spec in cases.profile('smoke', 'LSTM', 14)]", 85),
+        ("pass", 55),
+        ("cases.profile('smoke', 'LSTM', 14)", 65),
+        ("[cases.build_case(spec) for spec in cases.profile('smoke', 'LSTM', 14)]", 65),
     ],
 )
 def test_cases_of_an_operator_load_no_other_operator(use: str, most: int) -> None:
