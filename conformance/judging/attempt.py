@@ -14,8 +14,6 @@ from ...reference.recurrent.agreement import meets
 from .divergence import Divergence, first_divergence
 from .runs import NodeRun
 
-__all__ = ["Attempt", "answered_by", "attempt_at", "hold"]
-
 
 class _Unmet(Struct, frozen=True):
     """Expectations that a run does not meet."""

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from ..workers.process import Outcome
 from .judgement import Judgement, Verdict, not_run, wrong_count, wrong_form
 
-__all__ = ["BFLOAT16_RTOL", "judge_given"]
-
 BFLOAT16_RTOL = 2.0**-6
 """The minimum relative tolerance for bfloat16 in newer runners: two units in the last place.
 

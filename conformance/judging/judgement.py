@@ -13,10 +13,6 @@ from numpy.typing import NDArray
 from ...reference.errors import format_internal_error
 from ..workers.process import Outcome
 
-__all__ = ["DECLINED", "EXCEPTION", "FAILING", "NO_CLEAN_REFUSAL", "OF_FORBIDDEN", "UNTRIED", "WITHOUT_RUN"]
-__all__ += ["Judgement", "Verdict", "judge_forbidden", "not_judged", "not_run", "would_allow"]
-__all__ += ["wrong_count", "wrong_form"]
-
 
 class Verdict(str, enum.Enum):
     """Verdicts on a case, in order of precedence."""

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from ...reference import FORMATS, AccuracyClass, Expectation
 
-__all__ = ["has_its_signature", "looks_like_flushing", "looks_like_rounding"]
-
 # Smallest ratio of the two bounds at which an element is evidence. Conforming variants have a median error of 0.011 to
 # 0.056 of their class's bound, and 44 to 206 times t of their elements lie within a share t = 0.001 of it. So of
 # elements whose narrow bound is a 64th of the wide one, most lie outside the narrow one, whichever class rounds.

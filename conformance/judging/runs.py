@@ -21,9 +21,6 @@ from ...reference.recurrent.agreement import Expected
 from ..workers.process import Outcome
 from .judgement import Judgement, Verdict, judge_forbidden, not_run, wrong_count, wrong_form
 
-__all__ = ["NodeRun", "NodeView", "Outputs", "ReadRuns", "malformed", "node_views", "of_node", "read", "view_of"]
-__all__ += ["with_expectations"]
-
 Array = NDArray[Any]
 Arrays = tuple[Array | None, ...]
 Outputs = Mapping[str, Array]

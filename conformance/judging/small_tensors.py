@@ -15,8 +15,6 @@ from ...reference import Fault, Interpretations, faults_of, operator_for, resolv
 from ...reference.faults.contexts import Run
 from .runs import NodeRun
 
-__all__ = ["small_tensor_fault"]
-
 _TOPICS = frozenset({"bias", "initial-states", "peepholes"})
 """Clauses of tensors that may be small in comparison with the other terms of their sum."""
 

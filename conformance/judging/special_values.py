@@ -10,12 +10,9 @@ import numpy as np
 
 from ...reference import LOSES_NAN, Interpretations, SpecialValueMismatch, operator_for, resolve
 from ...reference.operators.asking import readings
-from .divergence import apart
+from .divergence import OutputAxes, apart
 from .judgement import FAILING, Judgement, Verdict
-from .places import OutputAxes
 from .runs import NodeRun
-
-__all__ = ["with_special_values"]
 
 
 def with_special_values(

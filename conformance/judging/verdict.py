@@ -34,8 +34,6 @@ from .runs import NodeRun, ReadRuns, of_node, read, with_expectations
 from .small_tensors import small_tensor_fault
 from .special_values import with_special_values
 
-__all__ = ["judge", "judge_each"]
-
 
 def judge(
     trials: Sequence[Trial],
@@ -293,9 +291,9 @@ def _accepted(attempt: Attempt, name: str, classes: Classes, best: Attempt | Non
     judgement = replace(
         judgement,
         reason="padding",
-        where=first.where,
+        where=first.place.where,
         message=f"{first}: only a convention says so",
-        clause=first.clause,
+        clause=first.expectation.clause,
         flags=("unconventional",),
     )
     return of_node(judgement, attempt.unconventional.run.name)
@@ -308,10 +306,10 @@ def _refuted(attempt: Attempt, verdict: Verdict) -> Judgement:
     judgement = Judgement(
         verdict,
         "nonfinite" if attempt.worst.nonfinite else "value",
-        {**first.where, **attempt.measured},
+        {**first.place.where, **attempt.measured},
         str(first),
         attempt.worst.worst,
-        first.clause,
+        first.expectation.clause,
         interpretations=attempt.interpretations,
         judged=attempt.judged,
         elements=attempt.elements,

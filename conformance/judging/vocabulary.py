@@ -12,9 +12,6 @@ from dataclasses import dataclass, field
 
 from .judgement import DECLINED, EXCEPTION, FAILING, UNTRIED, Verdict
 
-__all__ = ["DECLINES", "FAILS", "FLAGS", "NO_FAILURE", "RIGHT", "STATES", "STATUS_WORDS", "UNKNOWN", "VERDICTS"]
-__all__ += ["Word", "happening", "outcome_text", "rank", "short_title", "word"]
-
 
 @dataclass(frozen=True)
 class Word:

@@ -19,8 +19,7 @@ from ...reference.operators.asking import steps_of
 from ...reference.operators.operator import Resolved, dtype_of
 from ...reference.recurrent.agreement import ratios
 from ...reference.recurrent.computation import Steps
-from ..judging.divergence import Divergence, first_divergence
-from ..judging.places import OutputAxes, format_index
+from ..judging.divergence import Divergence, OutputAxes, first_divergence, format_index
 from ..judging.runs import NodeRun, NodeView
 from .records import FirstDivergence, StateElement, StepLine
 
@@ -128,7 +127,7 @@ class Comparison:
             output=element.output,
             place=str(element),
             where=element.words,
-            clause=self.first.clause,
+            clause=self.first.expectation.clause,
             step=element.step,
             **self._checked(element.output, element.index),
         )
