@@ -11,7 +11,7 @@ Tries run in batches, which suits slow devices. A crash or a hang costs only its
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -226,7 +226,10 @@ class _Search:
             needs = tuple(_needs(probe.spec, results, {change.field for change, _ in kept}))
             complete = len(results) == len(changes) and not kept
             if not kept:
-                break
+                # A larger previous run may fail by itself, and be the reason why the sizes are needed.
+                kept = self._alike(_runs_before(probe, needs))
+                if not kept:
+                    break
             self.smallest, needs = kept[0][1], ()
             # Features that can be removed one by one can mostly be removed together.
             together = _joined(_probe(self.smallest), [change for change, _ in kept[1:]])
@@ -323,6 +326,18 @@ def _larger(own: SpecProbe, need: Need) -> list[Simpler]:
     sizes = dict.fromkeys((size + 1, size + 2, 2 * size, 2 * size + 1, 3 * size))
     larger = (variant(own, **{need.field: other}) for other in sizes)
     return [Simpler(need.field, probe.spec) for probe in larger if probe is not None]
+
+
+def _runs_before(own: SpecProbe, needs: Iterable[Need]) -> list[Simpler]:
+    """Return the case without a previous run, in the sizes of that run, if that run cannot be removed."""
+    if "reruns" not in {need.field for need in needs}:
+        return []
+    trial = own.prepare().trials[0].first
+    first = trial.feeds[0].inputs[trial.node.operator.sequence].shape
+    batch_first = getattr(own.spec, "layout", 0) == 1
+    steps, rows = (first[1], first[0]) if batch_first else (first[0], first[1])
+    alone = variant(own, reruns="none", T=steps, N=rows)
+    return [] if alone is None else [Simpler("reruns", alone.spec)]
 
 
 def _passes(one: CaseRun) -> bool:

@@ -403,6 +403,18 @@ def test_what_fails_at_one_size_only_is_said_to_be_that_size(on: Any) -> None:
     assert [(f["conditions"], len(f["cases"])) for f in findings] == [("exactly 5 units", 2)]
 
 
+def test_a_long_run_before_is_no_condition_of_steps(on: Any) -> None:
+    """A scratch buffer is too small from 18 steps on; a case of 16 steps whose session ran 18 before shows it too."""
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        return {n: a * (2 if len(inputs["X"]) > 17 else 1) for n, a in conforming(node, inputs).items()}
+
+    on(target)
+    assert needs_in_words(shrunk(target, CaseSpec("RNN", 14, T=16, dimensions="symbolic", reruns="sizes")).needs) == [
+        "18 steps or more"
+    ]
+
+
 @pytest.mark.long
 def test_a_condition_of_small_numbers_is_one_of_cases_with_small_numbers(on: Any) -> None:
     """Small numbers become zero in LSTM, all biases are ignored in GRU: a finding of one says nothing of the other."""
