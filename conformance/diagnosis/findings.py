@@ -16,11 +16,14 @@ from typing import Any, cast
 from ...reference import (
     LOSES_NAN,
     OVERFLOWS,
+    UnknownOperator,
     clause_named,
     clauses_of,
     document_of,
     fault_named,
+    operator_version,
     topic_of,
+    versions_of,
 )
 from ...reference.documents.interpretations import asked_anew
 from ..judging.judgement import DECLINED, EXCEPTION, FAILING, Verdict, would_allow
@@ -336,15 +339,35 @@ def _refusal(condition: str, members: list[Result], probes: Mapping[str, Probe],
     first = _smallest((r for r in members if message_kind(r.message) == kind), probes)
     left = first.verdict is not Verdict.UNSUPPORTED
     if condition:
-        operators = sorted({r.op for r in members})
-        # The words for a whole operator name it already.
-        some = operators != sorted({r.op for r in (*members, *ran)}) and condition.partition(" ")[0] not in operators
-        what = refused_words(condition) + (f" in {listed(operators)}" if some else "")
+        operators = {r.op for r in members}
+        # Name the operators only if another one of the run may have the feature.
+        about = condition.partition(" ")[0] in operators
+        others = set() if about else {(r.op, r.domain) for r in ran if r.op not in operators}
+        taken = any(_may_have(*other, condition, {(r.op, r.domain) for r in members}) for other in others)
+        what = refused_words(condition) + (f" in {listed(sorted(operators))}" if taken else "")
         title = f"leaves {what} to another provider" if left else f"refuses {what}"
     else:
         title = f"{'leaves to another provider' if left else 'refuses'}, saying: {_gist(first.message, 100)}"
     # The refused feature is in the title, so it is no condition there.
     return _entry(title, first.verdict.value, (), members, first, condition, title=title)
+
+
+def _may_have(op: str, domain: str, condition: str, operators: Iterable[tuple[str, str]]) -> bool:
+    """Return whether a case of an operator can have a feature that others refuse: it has the version, or the attributes
+    and inputs that the words name."""
+    try:
+        if condition.startswith("version "):
+            return int(condition.split()[1]) in versions_of(op, domain)
+        of_others = {name for other in operators for name in _names(*other)}
+        return of_others & {*condition.split()} <= _names(op, domain)
+    except UnknownOperator:  # a node of a directory without a document
+        return False
+
+
+def _names(op: str, domain: str) -> set[str]:
+    """Return the attributes, inputs and outputs of all versions of an operator."""
+    documents = [operator_version(op, version, domain) for version in versions_of(op, domain)]
+    return {name for d in documents for name in (*d.attributes, *d.inputs, *d.outputs)}
 
 
 def _taken(members: list[Result], first: Result) -> Finding:

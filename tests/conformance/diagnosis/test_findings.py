@@ -305,13 +305,14 @@ def test_what_another_operator_takes_is_said_to_be_refused_by_this_one() -> None
     judged.append(refused(CaseSpec("GRU", 14, T=3, layout=1), "no layout 1 here"))
     (finding,) = findings_of(results_of(judged), {s.id: SpecProbe(s) for s, _ in judged})
     assert (finding["title"], finding["conditions"]) == ("refuses layout 1 in GRU", "layout 1")
-    # The same holds if the other operator was not tried with it, but not if there is no other operator.
+    # The same holds if the other operator was not tried with it, but not if no other operator can have it.
     judged[2:3] = []
     (finding,) = findings_of(results_of(judged), {s.id: SpecProbe(s) for s, _ in judged})
     assert finding["title"] == "refuses layout 1 in GRU"
-    judged[:1] = []
+    judged = [(CaseSpec(op, 14, T=3), Judgement(Verdict.PASS)) for op in ("RNN", "LSTM")]
+    judged.append(refused(CaseSpec("LSTM", 14, T=3, input_forget=1), "no input_forget here"))
     (finding,) = findings_of(results_of(judged), {s.id: SpecProbe(s) for s, _ in judged})
-    assert finding["title"] == "refuses layout 1"
+    assert finding["title"] == "refuses input_forget"
 
 
 def test_what_ran_and_was_wrong_is_not_refused() -> None:
