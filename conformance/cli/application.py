@@ -97,23 +97,8 @@ class Commands(click.Group):
             fail(f"error in the code of {', '.join(operators)}: {format_internal_error(error)}")
 
 
-def _print_version(context: click.Context, parameter: click.Parameter, asked: bool) -> None:
-    if asked:
-        from ..results.environment import version_of
-
-        print(f"onnxspec {version_of('onnxspec') or 'unknown'}")
-        context.exit()
-
-
 @click.command("onnxspec", cls=Commands, no_args_is_help=True, context_settings=_SETTINGS)
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Show the version and exit.",
-)
+@click.version_option(package_name="onnxspec", message="%(prog)s %(version)s")
 def app() -> None:
     """Does this runtime compute what the ONNX specification says, on every legal configuration?"""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -20,22 +19,14 @@ SUMMARY = "summary.md"
 """The summary in Markdown, in the folder of a run."""
 
 
-@dataclass(frozen=True)
-class Output:
-    """Output of a run: terminal, and the file beside its folder."""
-
-    junit: Path | None = None
-    quiet: bool = False
-
-
-def write_files(run: Run, wanted: Output) -> None:
+def write_files(run: Run, junit: Path | None) -> None:
     """Write the summary (on GitHub also to the job's page) and the JUnit file. Raise OSError."""
-    if wanted.junit is not None:
+    if junit is not None:
         from ...reports.junit import junit_xml
 
         plan = run.plan
         required = [r for t in run.targets for r in (*t.missing(plan.require), *t.special(plan.require_special))]
-        wanted.junit.write_bytes(junit_xml({t.target.name: t.results for t in run.targets}, required))
+        junit.write_bytes(junit_xml({t.target.name: t.results for t in run.targets}, required))
     lines = ["# Conformance"]
     for target in run.targets:
         heading = f"{target.target.name} {target.description.get('version', '')}".rstrip()

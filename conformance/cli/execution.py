@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click.exceptions
 
@@ -19,7 +19,7 @@ from ..results.writer import RunWriter, fresh_folder
 from ..running.engine import execute
 from ..running.run import Plan, Run
 from ..text import listed, plural
-from .ci import Output, github_marks, on_github, write_files
+from .ci import github_marks, on_github, write_files
 from .display import RunDisplay, could_not_start, summarize
 from .terminal import console_on, drop, fail, progress_lines, say, warn, why
 
@@ -43,10 +43,11 @@ def fresh_run() -> Path:
 def execute_plan(
     plan: Plan,
     folder: Path,
-    wanted: Output,
     nodes: Sequence[NodeCase] = (),
     cluster: Cluster | None = None,
     *,
+    junit: Path | None = None,
+    quiet: bool = False,
     resume: bool = False,
     named: bool = True,
     update: bool = False,
@@ -61,11 +62,11 @@ def execute_plan(
         Whether the targets' lists of known failures are updated.
     """
     # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
-    with progress_lines(silent=wanted.quiet or not nodes or sys.stdout.isatty()) as progress:
+    with progress_lines(silent=quiet or not nodes or sys.stdout.isatty()) as progress:
         progress(f"running and judging {plural(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
-        finished, page, issues = _finished(plan, folder, wanted, cluster, resume=resume, named=named)
-    summarize(finished, console_on(sys.stdout), only_new=wanted.quiet)
-    if nodes and not wanted.quiet:
+        finished, page, issues = _finished(plan, folder, cluster, junit, quiet=quiet, resume=resume, named=named)
+    summarize(finished, console_on(sys.stdout), only_new=quiet)
+    if nodes and not quiet:
         from .nodes import say_nodes
 
         say_nodes(nodes, finished, console_on(sys.stdout))
@@ -74,19 +75,19 @@ def execute_plan(
 
         try:
             for line in update_lists(finished):
-                (warn if wanted.quiet else say)(line)
+                (warn if quiet else say)(line)
         except OSError as error:
             fail(why(error))
     if on_github():
         for line in github_marks(finished):
             say(line)
-    if not wanted.quiet:
+    if not quiet:
         say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}", *issues)
     raise click.exceptions.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
 
 def _finished(
-    plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None, *, resume: bool, named: bool
+    plan: Plan, folder: Path, cluster: Cluster | None, junit: Path | None, *, quiet: bool, resume: bool, named: bool
 ) -> tuple[Run, Path, list[str]]:
     """Return the finished run, its page, and lines on how to write issues.
 
@@ -98,7 +99,7 @@ def _finished(
     finished: Run | None = None
     try:
         with _interrupted_by_signals():
-            finished = _executed(plan, folder, wanted, cluster, resume)
+            finished = _executed(plan, folder, cluster, quiet=quiet, resume=resume)
             _require_a_target(finished, named)
             from ...reports.page import report_on
             from ...reports.run import read_runs
@@ -107,7 +108,7 @@ def _finished(
             for problem in problems:
                 warn(f"warning: {problem}")
             page = report_on(runs, problems, folder / "report")
-            write_files(finished, wanted)
+            write_files(finished, junit)
             return finished, page, list(_issues(runs, folder)) if any(t.unexpected for t in finished.targets) else []
     except KeyboardInterrupt:
         fail(f"interrupted; {obtained}", 130)
@@ -121,7 +122,7 @@ def _finished(
         fail(f"{why(error)}; {obtained}")
 
 
-def _executed(plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None, resume: bool) -> Run:
+def _executed(plan: Plan, folder: Path, cluster: Cluster | None, *, quiet: bool, resume: bool) -> Run:
     """Run a plan into a folder, with progress. End the command if the folder cannot be opened."""
     if cluster is not None:
         from ..cluster.connection import ClusterError
@@ -129,7 +130,7 @@ def _executed(plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None,
 
         try:
             return run_shards(
-                plan, folder, cluster, resume=resume, report=lambda line: None if wanted.quiet else warn(line, "dim")
+                plan, folder, cluster, resume=resume, report=lambda line: None if quiet else warn(line, "dim")
             )
         except ClusterError as error:
             fail(f"{error}; what was obtained is in {folder}; go on with: {_again(plan, folder)}", 3)
@@ -141,7 +142,7 @@ def _executed(plan: Plan, folder: Path, wanted: Output, cluster: Cluster | None,
         warn(f"nothing to go on with in {folder}: a new run starts", "dim")
     aside = console_on(sys.stderr)
     with writer:
-        with RunDisplay(console_on(sys.stdout), plan, silent=wanted.quiet, aside=aside) as display:
+        with RunDisplay(console_on(sys.stdout), plan, silent=quiet, aside=aside) as display:
             finished = execute(plan, writer, display.observe)
         for problem in writer.problems:
             warn(problem, "yellow")
@@ -192,13 +193,9 @@ def _interrupted_by_signals() -> Iterator[None]:
     before = {number: signal.getsignal(number) for number in numbers}
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
-            signal.signal(number, _interrupted)
+            signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _interrupted(number: int, frame: Any) -> NoReturn:
-    raise KeyboardInterrupt

@@ -13,7 +13,6 @@ from ...reference import FORMATS, operator_version
 from ..fuzzing.search import Search
 from ..probes.selection import UnknownName, chosen_versions, operator_types, selection_of
 from ..running.run import Plan
-from .ci import Output
 from .command import CORES, command_given, folder_named, op_option, target_called, targets_file_option, type_option
 from .execution import execute_plan, fresh_run
 from .terminal import warn
@@ -70,4 +69,4 @@ def fuzz(
         draws=search.next_cases,
         jobs=CORES,
     )
-    execute_plan(plan, out or fresh_run(), Output(), named=out is not None)
+    execute_plan(plan, out or fresh_run(), named=out is not None)

@@ -50,14 +50,15 @@ def _of_version(random: Random, op: str, version: int, kind: str) -> Any | None:
     cases = [case for case in profile("core", op, version) if not case.illegal and case.type == spec.type]
     if not cases:
         return spec
-    crossed = family.crossed(random.choice(cases), spec, _some_fields(random, spec))
-    return family.crossed(crossed, spec, ["seed"]) if crossed is not None and hasattr(spec, "seed") else crossed
+    return _crossed(random, random.choice(cases), spec)
 
 
-def _some_fields(random: Random, spec: Any) -> list[str]:
-    """Return up to three fields of a case."""
-    names = sorted(field.name for field in fields(spec) if field.name not in ("op", "version"))
-    return random.sample(names, min(_CHANGED, len(names)))
+def _crossed(random: Random, spec: Any, donor: Any) -> Any | None:
+    """Return a case with up to three fields, and the seed, of another one; None where none can be made."""
+    family = family_of(spec.op)
+    names = sorted(field.name for field in fields(donor) if field.name not in ("op", "version"))
+    crossed = family.crossed(spec, donor, random.sample(names, min(_CHANGED, len(names))))
+    return family.crossed(crossed, donor, ["seed"]) if crossed is not None and hasattr(donor, "seed") else crossed
 
 
 def _legal(spec: Spec) -> bool:
@@ -70,12 +71,8 @@ def _legal(spec: Spec) -> bool:
 
 def altered(random: Random, spec: Any, types: Sequence[str]) -> Any:
     """Return a case that differs from ``spec`` in a few fields. ``spec`` is one whose errors nearly reach the bound."""
-    family = family_of(spec.op)
     for _ in range(_TRIES):
-        donor = drawn(random, [(spec.op, spec.version)], types)
-        near = family.crossed(spec, donor, _some_fields(random, spec))
-        if near is not None and hasattr(spec, "seed"):
-            near = family.crossed(near, donor, ["seed"])
+        near = _crossed(random, spec, drawn(random, [(spec.op, spec.version)], types))
         if near is not None and _legal(near):
             return near
     return drawn(random, [(spec.op, spec.version)], types)

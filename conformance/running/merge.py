@@ -32,7 +32,7 @@ from .filling import SHARDS, filled_again
 from .planning import chosen_probes
 from .run import Plan, Run, TargetRun, require_planned
 
-_SAME = ("onnxspec", "profile", "selection", "expected_failures", "digests")
+_SAME = ("onnxspec", "profile", "selection", "expected_failures", "digests", "keeps_outputs")
 """Keys of a header that must be equal in all shards of a run."""
 
 _ORIGIN = ("command", "started", "shard", "complete", "environment")
@@ -135,14 +135,10 @@ def _joined(parts: Sequence[RunFolder], to: Path) -> Run:
     plan = plan_of(parts[0])
     for part in parts:
         plan = filled_again(plan, part)
-        if not part.described["keeps_outputs"]:
-            plan = replace(plan, record=False)
     for part in parts:
         require_planned(part, plan)
     run = Run(plan, to, min(datetime.fromisoformat(part.described["started"]) for part in parts), [])
     run.problems = [f"{part.path}: {problem}" for part in parts for problem in part.problems]
-    if not plan.record and any(part.described["keeps_outputs"] for part in parts):
-        run.problems.append("not all of the runs kept what the targets did, so the merged one does not keep it either")
     results = _results(parts)
     for target in plan.targets:
         # Preferably of a run in which the target started.

@@ -141,6 +141,7 @@ def test_a_line_that_a_kill_cut_off_is_no_result(inside: Inside, shards: list[Pa
         (lambda info: info.update(onnxspec="0.0.1"), "onnxspec"),
         (lambda info: info["digests"].update({"LSTM-14": "other"}), r"digests \(LSTM-14\)"),
         (lambda info: info.update(expected_failures=False), "expected failures: True and False"),
+        (lambda info: info.update(keeps_outputs=True), "keeps outputs: False and True"),
         (lambda info: info["targets"][0].update(options={"module": "x"}), r"target .*, options \(module\)"),
         (lambda info: info["targets"][0].update({"class": "tf32"}), "target .*, class: 'standard' and 'tf32'"),
         (lambda info: info["targets"][0]["description"].update(version="9"), "target .*, version: .* and '9'"),
