@@ -1,21 +1,24 @@
-"""Cases of a search: in batches, half of them near the passing cases with the largest errors."""
+"""Random cases beyond the profiles, reproducible by seed: in batches, half of them near the passing cases with the
+largest errors."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from random import Random
 from typing import Any
 
+from ...cases import Spec, profile
+from ...cases.portable import CaseTextError, check_case
 from ...cases.profiles.random_cases import random_stream
-from ...cases.specs.family import drawn_operators
+from ...cases.specs.family import drawn_operators, family_of
 from ...cases.specs.wrapping import can_wrap
+from ...reference import operator_version
 from ..judging.judgement import Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..results.result import Result
 from ..workers.process import BATCH_JOBS
-from .drawing import altered, drawn
 
 NEAR = 32
 """Number of passing cases near which cases are drawn."""
@@ -81,3 +84,69 @@ class Search:
         if self._random.random() < _FRESH and (spec := next(self._fresh, None)) is not None:
             return spec
         return drawn(self._random, self.versions, self.types)
+
+
+_TRIES = 50
+_DRAWS = 500  # most draws are legal cases: if so many are not, there is a bug
+_CHANGED = 3  # maximum number of fields that a crossover changes
+_CROSSED = 0.75  # share of draws that start from a case of the profile, with its rare values and few features
+
+
+def drawn(random: Random, versions: Sequence[tuple[str, int]], types: Sequence[str]) -> Any:
+    """Return a legal case of one of these operator versions, in one of these types.
+
+    Raise the error of the last draw if no draw gives a legal case.
+    """
+    for remaining in reversed(range(_DRAWS)):
+        op, version = random.choice(versions)
+        usable = [type_name for type_name in operator_version(op, version).types if type_name in types]
+        if not usable:
+            continue
+        spec = _of_version(random, op, version, random.choice(usable))
+        if spec is None:
+            continue
+        try:
+            check_case(spec)
+        except (ValueError, TypeError):  # includes CaseTextError
+            if not remaining:
+                raise
+        else:
+            return spec
+    raise CaseTextError(f"no case was drawn in {_DRAWS} attempts")
+
+
+def _of_version(random: Random, op: str, version: int, kind: str) -> Any | None:
+    """Return a random case, or a case of the profile with some fields of a random one; None where none can be made."""
+    family = family_of(op)
+    spec: Any = family.random_case(op, f"fuzz/{random.getrandbits(64)}", version, kind)
+    if spec is None or random.random() >= _CROSSED:
+        return spec
+    cases = [case for case in profile("core", op, version) if not case.illegal and case.type == spec.type]
+    if not cases:
+        return spec
+    return _crossed(random, random.choice(cases), spec)
+
+
+def _crossed(random: Random, spec: Any, donor: Any) -> Any | None:
+    """Return a case with up to three fields, and the seed, of another one; None where none can be made."""
+    family = family_of(spec.op)
+    names = sorted(field.name for field in fields(donor) if field.name not in ("op", "version"))
+    crossed = family.crossed(spec, donor, random.sample(names, min(_CHANGED, len(names))))
+    return family.crossed(crossed, donor, ["seed"]) if crossed is not None and hasattr(donor, "seed") else crossed
+
+
+def _legal(spec: Spec) -> bool:
+    try:
+        check_case(spec)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def altered(random: Random, spec: Any, types: Sequence[str]) -> Any:
+    """Return a case that differs from ``spec`` in a few fields. ``spec`` is one whose errors nearly reach the bound."""
+    for _ in range(_TRIES):
+        near = _crossed(random, spec, drawn(random, [(spec.op, spec.version)], types))
+        if near is not None and _legal(near):
+            return near
+    return drawn(random, [(spec.op, spec.version)], types)

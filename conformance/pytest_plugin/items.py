@@ -34,9 +34,9 @@ from ..results.expected.entries import (
 )
 from ..results.result import Result
 from ..results.wording import failure_text, how_to_mend
+from ..running.engine import judged_result
 from ..running.planning import planned
 from ..running.run import Plan
-from ..running.target_runner import judged_result
 from ..targets.target import Target
 from ..workers.process import TargetProcess, TargetUnavailable
 from ..workers.worker import one_line

@@ -68,7 +68,7 @@ except SystemExit as end:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
     code, *loaded = done.stdout.splitlines()[-1].split()
     assert code == "0", done.stderr
-    assert len(loaded) <= 190
+    assert len(loaded) <= 165
     assert not [name for name in loaded if ".faults.tables" in name or ".cases.directories" in name]
 
 

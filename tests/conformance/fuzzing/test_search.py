@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from onnxspec.cases.portable import check_case
-from onnxspec.conformance.fuzzing.drawing import altered, drawn
-from onnxspec.conformance.fuzzing.search import Search
+from onnxspec.conformance.fuzzing.search import Search, altered, drawn
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe
 from onnxspec.conformance.results.result import Result, result_of
@@ -59,7 +58,7 @@ def test_a_search_whose_draws_are_never_cases_ends(monkeypatch: pytest.MonkeyPat
     def broken(spec: Any) -> None:
         raise ValueError("no inputs")
 
-    monkeypatch.setattr("onnxspec.conformance.fuzzing.drawing.check_case", broken)
+    monkeypatch.setattr("onnxspec.conformance.fuzzing.search.check_case", broken)
     with pytest.raises(ValueError, match="no inputs"):
         drawn(Random(1), [("LSTM", 14)], ["float32"])
 
