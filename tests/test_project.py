@@ -266,6 +266,12 @@ def pins(environment: str) -> dict[str, str]:
     return dict(line.lower().split("==") for line in tox[f"testenv:{environment}"]["deps"].split())
 
 
+def test_tests_that_tox_names_exist() -> None:
+    named = re.findall(r"\btests/[\w/.]+", text_of("tox.ini"))
+    assert named
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
 def test_the_oldest_versions_declared_are_those_that_are_tested() -> None:
     def padded(version: str) -> tuple[int, ...]:
         return (*map(int, version.split(".")), 0, 0)[:3]
