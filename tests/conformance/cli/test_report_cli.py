@@ -1,18 +1,23 @@
-"""``onnxspec report``: several runs in one report, whatever state they are in."""
+"""``onnxspec report`` and ``site``: several runs in one report, whatever state they are in, and pages of runtimes."""
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+
+from onnxspec.conformance.cli.application import app
 
 from ..miniatures import Finished, command_line, naming, pick
 
 Inside = Callable[..., Finished]
+RUNNER = CliRunner()
 
 
 CASES = naming(pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs))
@@ -94,3 +99,33 @@ def test_an_earlier_report_is_replaced_and_nothing_else(inside: Inside, runs: li
 def test_a_report_without_runs_is_a_usage_error(inside: Inside) -> None:
     assert inside("report", "--out", "x").code == 2
     assert inside("report", "run").code == 2
+
+
+@pytest.fixture(scope="module")
+def imperfect(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a run on a runtime that ignores sequence_lens, among other faults."""
+    folder = tmp_path_factory.mktemp("gallery") / "run"
+    options = ("--target", "onnx-reference", "--profile", "smoke", "--op", "LSTM-14", "--quiet")
+    RUNNER.invoke(app, ["run", "--out", str(folder), *options, "--no-extra"], catch_exceptions=False)
+    return folder
+
+
+def test_each_finding_is_shown_with_its_clause_its_case_and_its_command(imperfect: Path, tmp_path: Path) -> None:
+    done = RUNNER.invoke(app, ["site", str(imperfect), "--out", str(tmp_path / "site")], catch_exceptions=False)
+    assert (done.exit_code, done.stderr) == (0, "")
+    (page,) = (tmp_path / "site" / "runtimes").glob("*.html")
+    entries = page.read_text(encoding="utf-8").split('<article class="finding"')[1:]
+    assert all(re.search(r"<code>onnxspec explain \S+ --target onnx-reference</code>", entry) for entry in entries)
+    (entry,) = (entry for entry in entries if "Consistent with: ignores sequence_lens" in entry)
+    assert "<code>lstm.lengths" in entry
+
+
+def test_the_page_names_no_folder_of_the_machine_that_made_it(
+    imperfect: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ["site", str(imperfect), "--out", str(tmp_path / "site")]
+    monkeypatch.setattr("sys.argv", ["onnxspec", *arguments])
+    RUNNER.invoke(app, arguments, catch_exceptions=False)
+    text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert "<code>onnxspec site run --out site</code>" in text
+    assert str(tmp_path) not in text

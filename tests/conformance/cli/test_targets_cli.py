@@ -49,12 +49,6 @@ def test_it_lists_what_is_known_and_what_is_there(
     assert "  two\n    adapter external, no-such-program\n    not here: cannot start" in everything.out
 
 
-def test_a_file_that_cannot_be_read_is_told(inside: Callable[..., Finished]) -> None:
-    done = inside("targets", "--targets-file", "none.toml")
-    assert (done.code, done.out) == (2, "")
-    assert "none.toml: cannot be read" in done.err
-
-
 def test_every_shipped_adapter_says_what_pip_installs_and_what_was_tested() -> None:
     facts = {row.name: row.facts for row in survey_targets()}
     for name in (name for name in ADAPTERS if name != "backend"):
