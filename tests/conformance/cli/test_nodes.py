@@ -208,8 +208,14 @@ def test_steps_that_take_long_are_named(inside: Inside, folder: Path, monkeypatc
     assert silent.err == ""
 
 
-def test_a_model_says_its_sizes_and_weights(inside: Inside, folder: Path) -> None:
-    done = inside("run", "model.onnx", "--out", "run")
+def test_a_model_is_named_once(inside: Inside, folder: Path) -> None:
+    complaint = inside("run", "model.onnx", "--model", "model.onnx").complaint
+    assert complaint.endswith("MODEL and --model both name a model: leave one out")
+
+
+@pytest.mark.parametrize("model", [("model.onnx",), ("--model", "model.onnx")])
+def test_a_model_says_its_sizes_and_weights(inside: Inside, folder: Path, model: tuple[str, ...]) -> None:
+    done = inside("run", *model, "--out", "run")
     assert done.code == 0, done.err
     data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model"
     assert f"  /encoder/first  GRU-14  ({data})" in done.out.splitlines()
