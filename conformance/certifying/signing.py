@@ -87,7 +87,7 @@ def signature_differences(package: Package, signer: str, public: Any) -> Iterato
         yield f"{ENVELOPE}: cannot be read: {error}"
         return
     if envelope.payload_type != PAYLOAD or payload != package.content(STATEMENT):
-        yield f"{ENVELOPE}: signs something else than {STATEMENT}"
+        yield f"{ENVELOPE}: signs something other than {STATEMENT}"
     elif [signature.keyid for signature in envelope.signatures] != [signer] or not signer:
         yield f"{ENVELOPE}: is signed by another key than {STATEMENT} says ({signer[:16] or 'none'})"
     elif public is not None and not _holds(envelope, payload, public):

@@ -57,7 +57,7 @@ def certify(
     pages = out.with_name(f"{out.stem}-pages")
     for path in (out, pages):
         if path.exists():
-            fail(f"{path} is there already: give another name")
+            fail(f"{path} already exists: give another name")
     try:
         private = read_key(key, private=True) if key is not None else None
         answering = key_id(private.public_key()) if private is not None else ""
@@ -125,7 +125,7 @@ def verify_package(package: Path, nonce: str, signer: Path | None, out: Path | N
     must not be unpacked.
     """
     if out is not None and out.exists():
-        fail(f"{out} is there already: give another name")
+        fail(f"{out} already exists: give another name")
     today = datetime.date.today()
     try:
         with tempfile.TemporaryDirectory(prefix="onnxspec-") as temporary:
@@ -165,6 +165,6 @@ def _tell(verification: Verification) -> None:
     verified = "VERIFIED: every claim that can be recomputed is confirmed"
     differing = [name for name, check in verification.checks.items() if check.count]
     if differing == ["nonce"]:
-        say("", "NOT VERIFIED: the nonce is wrong, it is not the number of which the package has the fresh cases")
+        say("", "NOT VERIFIED: wrong nonce: the fresh cases of the package were made from another number")
     else:
         say("", "NOT VERIFIED: the package differs from its record" if differing else verified)

@@ -125,7 +125,7 @@ def list_cases(
 ) -> None:
     """List the cases of a profile, one a line."""
     if features and as_json:
-        fail("--features or --json: which is it?")
+        fail("--features and --json cannot be combined")
     selection = selection_of(profile, op, None, type, case)
     probes = all_listed(select_probes(selection, operator_names("")))
     if as_json:

@@ -108,7 +108,7 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
         data = data_sets_of(trial) if trial.violation is None else [DataSet(feed.fed, {}) for feed in trial.feeds]
         write_directory(folder, prepared.jobs[0].model, data)
     except FileExistsError:
-        fail(f"{folder} is there already: remove it, or run the command in another folder")
+        fail(f"{folder} already exists: remove it, or run the command in another folder")
     except OSError as error:
         fail(f"{folder} cannot be written: {why(error)}")
     fail(

@@ -54,7 +54,7 @@ def report(runs: Sequence[Path], out: Path | None, issue: str | None) -> None:
     try:
         index = out / "index.html"
         if out.is_dir() and any(out.iterdir()) and not (index.is_file() and b"onnxspec" in index.read_bytes()):
-            fail(f"{out} holds something else than a report: give a new folder")
+            fail(f"{out} contains something other than a report: give a new folder")
         page = report_on(readable, problems, out)
     except OSError as error:
         fail(why(error))

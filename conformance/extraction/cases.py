@@ -202,7 +202,7 @@ def _clear(folder: Path) -> None:
     if not folder.exists():
         return
     if not (folder / NODES).is_file() and any(folder.iterdir()):
-        raise UserError(f"{folder} holds something else than cases of a model")
+        raise UserError(f"{folder} contains something other than cases of a model")
     for path in folder.iterdir():
         if path.is_dir() and (path / "model.onnx").is_file():
             shutil.rmtree(path)

@@ -92,7 +92,7 @@ def test_an_earlier_report_is_replaced_and_nothing_else(inside: Inside, runs: li
     assert "is no folder" in inside("report", runs[0], "--out", tmp_path / "file").complaint
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("my page")
-    assert "something else than a report" in inside("report", runs[0], "--out", tmp_path / "mine").complaint
+    assert "something other than a report" in inside("report", runs[0], "--out", tmp_path / "mine").complaint
     assert (tmp_path / "mine" / "index.html").read_text() == "my page"
 
 

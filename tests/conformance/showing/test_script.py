@@ -272,7 +272,7 @@ def test_a_target_without_a_script_gets_the_test_case_directory(
     assert f"onnxspec run --case ./{folder.name} --target backend:some.module" in " ".join(said.stderr.split())
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 2
-    assert "is there already" in again.stderr
+    assert "already exists" in again.stderr
 
 
 @needs_cell_output
