@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from onnxspec.cases import clauses_exercised, group_of, operator_versions, profile
+from onnxspec.conformance.border.strict_json import encode
+from onnxspec.conformance.results.lines import header_of
 from onnxspec.reports.page import write_report
 from onnxspec.reports.run import NO_RUN
 
@@ -77,9 +79,11 @@ def made_run(folder: Path) -> Path:
 
 
 def dumped(rows: list[dict[str, Any]], path: Path) -> float:
-    """Write results, and return the processor time of writing."""
+    """Write results behind the header of their run, and return the processor time of writing."""
+    header = encode(header_of(json.loads(path.with_name("run.json").read_bytes())))
     start = time.process_time()
     with path.open("w", encoding="utf-8") as file:
+        file.write(header + "\n")
         for row in rows:
             file.write(json.dumps(row, allow_nan=False, separators=(",", ":")) + "\n")
     return time.process_time() - start
