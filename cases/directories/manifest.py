@@ -59,7 +59,7 @@ class Fairness(Struct, frozen=True):
         if self.interpretations:
             reasons.append(f"more than one interpretation is right: {', '.join(self.interpretations)}")
         if self.open:
-            reasons.append(f"rests on what the document does not settle: {', '.join(self.open)}")
+            reasons.append(f"rests on questions that the document leaves open: {', '.join(self.open)}")
         if self.unknown:
             reasons.append(f"{self.unknown} elements have no number that can be expected")
         if not self.largest <= 1:

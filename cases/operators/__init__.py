@@ -6,7 +6,6 @@ names a module, which registers an operator and its cases on import: see docs/op
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Mapping
 from functools import partial
@@ -58,7 +57,7 @@ def load_operators() -> tuple[str, ...]:
     for entry in sorted(metadata.entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
         before = operator_names()
         try:
-            importlib.import_module(entry.module)
+            import_module(entry.module)
             for op in operator_names()[len(before) :]:
                 _require_whole(op)
         except Exception as error:  # an error of one operator must not affect the others

@@ -63,7 +63,7 @@ _RANDOM = re.compile(r"([0-9]{1,9})(?::(.*))?", re.DOTALL)
 @click.option("--update-expected", is_flag=True, help="Bring the target's own list of known failures up to date.")
 @click.option(
     "--require",
-    metavar="WHAT",
+    metavar="NEED",
     multiple=True,
     help="Fail if OP-VERSION:TYPE is unsupported, or special-values are lost; repeatable.",
 )

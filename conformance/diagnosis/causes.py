@@ -34,8 +34,6 @@ from .needs import Need, axis_of, meeting, sizes_of
 from .observed_case import ObservedCases
 from .target_evidence import TargetEvidence
 
-__all__ = ["Cause", "DiagnosisContext", "causes_of", "experiments_of", "is_open"]
-
 _SHARE = 0.5
 """Share of a run's cases that experiments may cost."""
 

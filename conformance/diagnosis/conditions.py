@@ -11,8 +11,6 @@ from ...reference import FORMATS, Fault, operator_names
 from ...reference.operators.asking import kill_margin
 from ..probes.probe import Probe, worded
 
-__all__ = ["condition_of", "is_identity", "message_kind", "would_show"]
-
 Traits = frozenset[str]
 
 _ENOUGH = 3

@@ -31,8 +31,6 @@ from .match import Matcher
 from .needs import sizes_of
 from .observed_case import ObservedCase
 
-__all__ = ["ENOUGH", "Confirmation", "FreshCases", "confirm", "fresh_specs"]
-
 FRESH = 10
 """Number of fresh cases in a batch."""
 

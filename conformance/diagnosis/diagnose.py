@@ -31,8 +31,6 @@ from .failing_case import DIAGNOSED
 from .findings import findings_of, joined
 from .stating import beside_others, by_fault, divided, stated_finding
 
-__all__ = ["findings_of_case", "with_causes"]
-
 _MOST = 24
 """Maximum number of findings whose causes are searched."""
 

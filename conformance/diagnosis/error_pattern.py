@@ -17,8 +17,6 @@ from ...reference import resolve
 from ..text import listed
 from .observed_case import ObservedCase
 
-__all__ = ["error_pattern", "pattern_text"]
-
 Mask = NDArray[np.bool_]
 
 

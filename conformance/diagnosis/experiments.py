@@ -24,8 +24,6 @@ from ..workers.process import TargetProcess
 from .conditions import message_kind
 from .needs import Need, axis_of, sizes_of
 
-__all__ = ["Budget", "Shrunk", "alike", "shrink", "variant"]
-
 _NOT_TRIED = UNTRIED | {Verdict.NOT_TRIED}
 """Verdicts after which the target cannot be tried any more."""
 

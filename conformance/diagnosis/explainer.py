@@ -22,8 +22,6 @@ from .match import Matcher
 from .observed_case import Explanation, ObservedCase, ObservedCases
 from .target_evidence import TargetEvidence
 
-__all__ = ["Explainer", "accepting", "effort_of", "explained", "failing_case_of_tried", "failing_cases_of"]
-
 # A run costs each case more than 12 hypotheses do, of some 0.4 ms: building it, running it twice, judging it by several
 # interpretations. To start it, and to write what it shows, costs as much as some thousands.
 _EFFORT, _EACH = 1500, 12

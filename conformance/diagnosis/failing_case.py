@@ -20,8 +20,6 @@ from ..judging.judgement import Verdict
 from ..judging.runs import malformed
 from ..workers.process import Outcome
 
-__all__ = ["DIAGNOSED", "FailingCase", "ReportInternalError", "failing_case_of", "reraise"]
-
 Array = NDArray[Any]
 
 ReportInternalError = Callable[[str, Exception], None]

@@ -37,18 +37,6 @@ from ..text import listed
 from .conditions import condition_of, message_kind
 from .refusals import refusals
 
-__all__ = [
-    "alone",
-    "beside_others",
-    "consistent",
-    "counted",
-    "findings_of",
-    "joined",
-    "of_clauses",
-    "passing_of",
-    "titled",
-]
-
 _TOLD = 2
 """Maximum number of forbidden models in a title."""
 

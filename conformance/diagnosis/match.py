@@ -22,8 +22,6 @@ from ...reference.faults.scope import base_id, merging, scoped_of
 from .failing_case import FailingCase, ReportInternalError, reraise
 from .observed_case import Explanation, ObservedCase, ObservedCases
 
-__all__ = ["Matcher"]
-
 T = TypeVar("T")
 
 _PER_CASE = 700.0

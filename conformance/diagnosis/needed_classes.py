@@ -18,8 +18,6 @@ from ...reference import operator_of
 from ..judging.judgement import Verdict
 from ..results.result import Result
 
-__all__ = ["with_needed_classes"]
-
 _LITTLE = 2.0
 """Largest ratio of error to bound that may still be a rounding somewhat larger than declared. `prove` requires that
 some case shows every fault at eight bounds, four times as far."""

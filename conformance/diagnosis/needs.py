@@ -18,8 +18,6 @@ from ..judging.judgement import Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..text import listed
 
-__all__ = ["PHRASES", "UNSAID", "Need", "Stated", "axis_of", "conditions_of", "sizes_of", "stated"]
-
 UNSAID = frozenset({"seed", "weights_seed"})
 """Fields that are not reported: that a failure depends on the random numbers does not say when it occurs."""
 

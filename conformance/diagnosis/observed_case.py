@@ -16,8 +16,6 @@ from ...reference.numbers.accuracy import budget
 from .failing_case import FailingCase
 from .target_evidence import TargetEvidence
 
-__all__ = ["Explanation", "ObservedCase", "ObservedCases"]
-
 Explanation = tuple[Fault, ...]
 
 _INTERPRETATIONS = 4

@@ -22,8 +22,6 @@ from ..probes.probe import SpecProbe, worded
 from ..results.result import Result
 from .conditions import Traits, is_identity, message_kind
 
-__all__ = ["refusals"]
-
 _ENOUGH = 6
 """Minimum number of cases with a feature, all of them refused. If one case in three is refused for no apparent reason,
 six in a row are refused once in 729 times, and an operator has about a hundred traits."""

@@ -17,8 +17,6 @@ from .findings import alone, counted, of_clauses, passing_of, titled
 from .findings import beside_others as words_beside_others
 from .needs import Stated, meeting, stated
 
-__all__ = ["beside_others", "by_fault", "divided", "stated_finding"]
-
 _FIRST_RUN = re.compile(r"\(run 1 of \d+\b")
 """Pattern for messages whose first wrong element is in the first of several runs."""
 

@@ -16,8 +16,6 @@ from ..results.result import Result
 from .conditions import would_show
 from .failing_case import DIAGNOSED
 
-__all__ = ["TargetEvidence"]
-
 _COUNTEREXAMPLES = 6
 """Maximum number of passing cases in which a fault is tried: the smallest that exercise its clause."""
 

@@ -28,7 +28,7 @@ class Operands(Protocol):
     def by_clock(self) -> bool: ...
 
     def beside(self, runs: int) -> Operands:
-        """Return operands of several runs side by side in the batch , each with its own ranges."""
+        """Return operands of several runs side by side in the batch, each with its own ranges."""
 
     def of_inputs(self, X: Number, lengths: Steps, positions: Steps | slice) -> Number:
         """Return the operand of X (T, N, I), in processing order. `positions`: from that order into X's."""

@@ -27,7 +27,6 @@ from ..alterations import (
     with_recurrent_state,
     with_steps,
 )
-from ..alterations import clipped as bounded
 from ..fault import ALL_BUT_BFLOAT16, Array, Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
@@ -143,7 +142,7 @@ fault("clip.gates-only", "clip", "Bounds the gates' arguments, but not that of g
 @fault("clip.on-hidden", "clip", "Bounds the hidden state that is carried on instead of the arguments of activations.")
 def clip_on_hidden(c: Computation) -> Computation:
     threshold = _threshold(c)
-    return c if threshold is None else _unclipped(with_hidden_state(c, lambda p, h: bounded(p, h, threshold)))
+    return c if threshold is None else _unclipped(with_hidden_state(c, lambda p, h: clipped(p, h, threshold)))
 
 
 @fault("clip.on-input", "clip", "Bounds X instead of the arguments of activations.")
@@ -155,8 +154,8 @@ def clip_on_input(c: Computation) -> Computation:
 @fault_of_run("clip.default-fifty", "clip", "Without clip bounds arguments to 50 and -50 all the same.",
     types=ALL_BUT_BFLOAT16)
 def clip_by_default(compute: Compute, c: Computation) -> Outputs:
-    clipped = "clip" in compute.attributes or _threshold(c) is not None
-    return compute(c if clipped else configured(c, clips=(USUAL_CLIP,) * len(c.configuration.clips)))
+    is_clipped = "clip" in compute.attributes or _threshold(c) is not None
+    return compute(c if is_clipped else configured(c, clips=(USUAL_CLIP,) * len(c.configuration.clips)))
 
 
 class _Owed(Unfinished):
@@ -183,7 +182,7 @@ class _Owed(Unfinished):
     __rmul__ = __mul__
 
     def clipped(self, p: Parameters, threshold: float) -> _Owed:
-        return _Owed(bounded(p, self.number, threshold), self.bias)
+        return _Owed(clipped(p, self.number, threshold), self.bias)
 
 
 @fault_of_run("clip.before-bias", "clip", "Bounds the sums before the biases are added to them.",
@@ -201,8 +200,8 @@ def clip_before_bias(compute: Compute, c: Computation) -> Outputs:
             def late(function: Callable[[Number], Number], clip: float | None) -> Callable[[Number], Number]:
                 def apply(number: Number) -> Number:
                     if isinstance(number, _Owed):
-                        return function(bounded(p, number.number, threshold) + p.arithmetic.exact(number.bias))
-                    return function(number if clip is None else bounded(p, number, clip))
+                        return function(clipped(p, number.number, threshold) + p.arithmetic.exact(number.bias))
+                    return function(number if clip is None else clipped(p, number, clip))
 
                 return apply
 
