@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import onnx
 import onnx.printer
@@ -15,6 +16,7 @@ from ...cases import ABILITIES, Trial
 from ...cases.specs.case import Bound
 from ...reference import Interpretations, clause_named, document_saying
 from ...reference.documents.interpretations import QUESTIONS
+from ..diagnosis.findings import of_clauses
 from ..judging.divergence import ratio_text
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..judging.runs import NodeView, node_views, view_of
@@ -78,6 +80,9 @@ def explanation_of(
         yield Text(f"{lost.verdict.value} ({lost.reason}): {lost.message}", style="bold red")
         return
     assert isinstance(prepared, Prepared)
+    explained = tuple(dict.fromkeys(clause for finding in findings for clause in finding["clauses"]))
+    if judgement is not None and explained:
+        judgement = replace(judgement, message=of_clauses(judgement.message, explained))
     yield from _verdict(outcomes[0] if outcomes else None, judgement)
     for finding in findings:
         yield from _explained(finding)
@@ -85,13 +90,13 @@ def explanation_of(
     if prepared.forbidden:
         yield _heading("What is forbidden")
         yield Text(f"  {prepared.forbidden}")
-        yield from _clauses(probe, judgement)
+        yield from _clauses(probe, judgement, explained)
         return
     chosen = Interpretations(**dict(judgement.interpretations or {})) if judgement is not None else Interpretations()
     for view in _views(prepared, outcomes, judgement):
         yield _heading(f"Numbers of the node {view.name!r}" if view.name else "Numbers")
         yield from tables_of(view, accuracy, chosen)
-    yield from _clauses(probe, judgement)
+    yield from _clauses(probe, judgement, explained)
     shown = frozenset(judgement.interpretations or {}) if judgement is not None else frozenset[str]()
     yield from _interpretations(probe, prepared, chosen, shown)
 
@@ -205,22 +210,26 @@ def _node(
         yield Text(f"the same session runs other data first: {name} of shape {before}")
 
 
-def _clauses(probe: Probe, judgement: Judgement | None) -> Iterator[RenderableType]:
-    broken = judgement.clause if judgement is not None else None
-    ids = probe.clauses if broken is None or broken in probe.clauses else (broken, *probe.clauses)
+def _clauses(probe: Probe, judgement: Judgement | None, explained: tuple[str, ...]) -> Iterator[RenderableType]:
+    """Yield the case's clauses, with marks at those that an explanation names, or else at that of the failed check."""
+    checked = () if judgement is None or judgement.clause is None else (judgement.clause,)
+    broken = explained or checked
+    ids = (*(id for id in broken if id not in probe.clauses), *probe.clauses)
     yield _heading("Clauses that it exercises: what the document says, summarised")
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column()
     for clause in map(clause_named, ids):
-        mark, style = ("> ", "bold red") if clause.id == broken else ("  ", None)
+        mark, style = ("> ", "bold red") if clause.id in broken else ("  ", None)
         table.add_row(mark + clause.id, clause.status, Text(clause.text), style=style)
     yield table
     statuses = dict.fromkeys(clause_named(id).status for id in ids)
     yield Text("; ".join(f"{status}: {STATUS_WORDS[status]}" for status in statuses), "dim")
-    if broken is not None:
-        yield Text("> marks the clause whose check failed; whether the others are met, this check does not tell")
+    if explained:
+        yield Text("> marks what the explanation above names; this case does not tell whether the others are met")
+    elif checked:
+        yield Text("> marks the clause whose check failed; this check does not tell whether the others are met")
     for document in dict.fromkeys(map(document_saying, ids)):
         if document is not None and document.page:
             yield Text(f"the document itself: {document.page}")

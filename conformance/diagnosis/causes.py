@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 from ...cases.specs.family import SIZES
-from ...reference import Fault, fault_named, versions_of
+from ...reference import Fault, fault_named, operator_version, versions_of
 from ..judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import CaseRun, tried
@@ -234,6 +234,8 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     failing = (one for one in context.run(list(without.values()), budget) if one.judgement.verdict in FAILING)
     # A feature is no condition if the failure also shows without it.
     shown = {fields[one.probe.id] for one in failing if _explains(fault, matcher.known, context, one)}
+    if fault.id.partition("@")[2] in operator_version(fresh.probe.op, fresh.probe.version).outputs:
+        shown.add("outputs")  # the fault's own words name the output
     shrunk = replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in shown))
     needed = {need.field for need in shrunk.needs}
     sizes = (need for need in _sizes_needed(fault, fresh, context, budget) if need.field not in needed)
@@ -273,12 +275,25 @@ def _explains(
 
 
 def _without(shrunk: Shrunk) -> Iterator[tuple[str, SpecProbe]]:
-    """Yield field names and cases. Each case lacks one need and still fails, in another way."""
+    """Yield field names and cases. Each case lacks one need and may still fail, in another way."""
     probe = shrunk.one.probe
     assert isinstance(probe, SpecProbe)
     for need in shrunk.needs:
         if need.verdict in FAILING and (other := variant(probe, **{need.field: need.instead[-1]})):
             yield need.field, other
+        elif need.field == "outputs":
+            yield from ((need.field, other) for other in _with_other_outputs(probe))
+
+
+def _with_other_outputs(probe: SpecProbe) -> Iterator[SpecProbe]:
+    """Yield the case with each single output that it does not have: the smallest case keeps one of the outputs in which
+    a fault shows, which says nothing of the others."""
+    spec: Any = probe.spec
+    outputs = operator_version(spec.op, spec.version).outputs
+    for position, name in enumerate(outputs):
+        other = variant(probe, outputs=(*("" for _ in outputs[:position]), name))
+        if name not in spec.outputs and other is not None:
+            yield other
 
 
 def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shrunk | None:

@@ -52,7 +52,7 @@ class FreshCases:
     fixed
         Sizes on which the failure was seen to depend; few fresh cases change them.
     without
-        Specs that each lack one need and still failed. A fault that also explains these is likelier.
+        Specs that each lack one need and may still fail. A fault that also explains those that fail is likelier.
     passed
         Smaller cases that passed. A fault that would show in these is less likely: it does not explain the need.
     """

@@ -384,6 +384,26 @@ def test_one_case_alone_proves_no_cause(keys: dict[str, Any], texts: list[str]) 
     assert all(expected in text for expected in texts)
 
 
+def test_the_clause_is_that_of_the_explanation_as_a_run_has_it() -> None:
+    probe = SpecProbe(replace(PLAIN, lengths="ragged"))
+    message = "Y_h[0, 0, 0] is 1, must be 0 (lstm.outputs.last-hidden)"
+    wrong = Judgement(Verdict.WRONG, "value", message=message, clause="lstm.outputs.last-hidden")
+    result = structs.replace(result_of(probe, "t", wrong, 0.0, None), diagnosis=("lengths.ignored",))
+    prepared = probe.prepare()
+    outcomes = [staged_outcome(trial, _conforming) for trial in prepared.trials]
+
+    def printed(findings: list[Finding]) -> str:
+        file = io.StringIO()
+        print_explanation(probe, outcomes, wrong, Console(file=file, width=120), findings=findings)
+        return file.getvalue()
+
+    plain, explained = printed([]), printed(findings_of([result], {probe.id: probe}))
+    assert "must be 0 (lstm.outputs.last-hidden)" in plain
+    assert re.findall(r"^> (\w+\.\S+)", plain, re.MULTILINE) == ["lstm.outputs.last-hidden"]
+    assert "must be 0 (lstm.lengths)" in explained
+    assert re.findall(r"^> (\w+\.\S+)", explained, re.MULTILINE) == ["lstm.lengths"]
+
+
 def test_a_quantized_node_is_explained_in_levels() -> None:
     spec = replace(PLAIN, quantization="u8", outputs=("Y", "Y_h"))
 

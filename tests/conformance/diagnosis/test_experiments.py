@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -284,6 +285,13 @@ def test_failures_that_are_alike_are_told_apart_by_their_causes(on: Any) -> None
     findings = _findings(target, specs)
     assert {(f["conditions"], len(f["cases"])) for f in findings} == {("peepholes P", 4), ("clip", 4)}
     assert all(f["tried"] and f["title"] == f"crashed (with {f['conditions']})" for f in findings)
+
+
+def test_the_output_that_the_smallest_case_keeps_is_no_condition_if_others_show_the_fault(on: Any) -> None:
+    on(partial(run_fault, FAULTS["lengths.ignored"]))
+    spec = CaseSpec("LSTM", 14, T=4, N=3, H=5, lengths="ragged", outputs=("Y", "Y_h", "Y_c"))
+    (finding,) = _findings(partial(run_fault, FAULTS["lengths.ignored"]), [spec])
+    assert (finding["fault"], finding["conditions"]) == ("lengths.ignored", "a row shorter than the sequence")
 
 
 class Silent:
