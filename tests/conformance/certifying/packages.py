@@ -1,4 +1,4 @@
-"""A small package, and helpers that tamper with it."""
+"""Edits of packages and of the runs that they are made from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +21,12 @@ from onnxspec.conformance.certifying.replay import replay
 from onnxspec.conformance.certifying.verifying import Verification, verify
 
 Files = dict[str, bytes]
+Change = Callable[[Any], Any]
+"""Change of a file's content: lines of JSON, a record or bytes. It returns the new content, or changes the old one."""
 
 TODAY = datetime.date.today()
 
-WAIVERS = f"""
+WAIVED = f"""
 [[waiver]]
 op = "RNN"
 clause = "rnn.equations"
@@ -34,23 +35,13 @@ owner = "Jo Doe"
 expires = {TODAY + datetime.timedelta(days=30)}
 """.encode()
 
-SIGNATURES = (
-    "something edited after it was signed",
-    "the envelope left out",
-    "an envelope in a package that says that it is unsigned",
-    "the id of the key that signed",
-    "a signature by nobody",
-    "an envelope without a signature",
-)
-"""Signatures that are not the vendor's, as the documentation names them."""
-
-RESULTS, RUN = "run/results.jsonl", "run/run.json"
+RESULTS, RUN, WAIVERS = "run/results.jsonl", "run/run.json", "waivers.toml"
 STATEMENT, ENVIRONMENT, SUITE = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.json"
 
 
-def packed(folder: Path, waivers: bytes = WAIVERS, day: datetime.date = TODAY, signer: str = "") -> Files:
+def packed(folder: Path, signer: str = "") -> Files:
     """Return the files of a package of a run folder, without an envelope."""
-    return files_of(replay(folder), Claim("Runtime 2.1", "Example Ltd", day, waivers, signer))
+    return files_of(replay(folder), Claim("Runtime 2.1", "Example Ltd", TODAY, WAIVED, signer))
 
 
 def verified(path: Path, today: datetime.date = TODAY, nonce: str = "", signer: Any = None) -> Verification:
@@ -73,43 +64,39 @@ def mended(path: Path, files: Mapping[str, bytes]) -> Path:
 
 def raw(path: Path, files: Mapping[str, bytes]) -> Path:
     """Write a zip of these files without changes."""
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
-            entry = zipfile.ZipInfo(name)
-            entry.external_attr = 0o100644 << 16
-            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+            archive.writestr(name, content)
     return path
 
 
-def record(files: Files, name: str, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Edit a JSON file."""
-    value = json.loads(files[name])
-    edit(value)
-    files[name] = json.dumps(value, indent=1).encode() + b"\n"
+def edited(files: Files, name: str, change: Change) -> Files:
+    """Return the files with a change of one of them, or of their dictionary if there is no name."""
+    if not name:
+        new = dict(files)
+        change(new)
+        return new
+    if name.endswith(".jsonl"):
+        rows: list[dict[str, Any]] = [json.loads(line) for line in files[name].splitlines()]
+        rows = change(rows) or rows
+        content = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode()
+    elif name.endswith(".json"):
+        record = json.loads(files[name])
+        change(record)
+        content = json.dumps(record, indent=1).encode() + b"\n"
+    else:
+        content = change(files[name])
+    return {**files, name: content}
 
 
-def statement(files: Files, edit: Callable[[dict[str, Any]], None]) -> None:
-    """Edit the claims about the product."""
-    record(files, STATEMENT, lambda whole: edit(whole["predicate"]))
-
-
-def lines(files: Files, name: str, edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-    """Edit the lines of a file."""
-    rows = edit([json.loads(line) for line in files[name].splitlines()])
-    files[name] = "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows).encode()
-
-
-def forged(folder: Path, to: Path, edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Path:
-    """Copy a run folder with other lines in its results.jsonl."""
+def forged(folder: Path, to: Path, name: str, change: Change) -> Path:
+    """Copy a run folder with a change of a file; `name` is the file's name in a package."""
     shutil.copytree(folder, to)
-    rows = edit([json.loads(line) for line in (folder / "results.jsonl").read_bytes().splitlines()])
-    (to / "results.jsonl").write_text(
-        "".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows), encoding="ascii"
-    )
+    path = to / Path(name).name
+    path.write_bytes(edited({name: path.read_bytes()}, name, change)[name])
     return to
 
 
-@lru_cache(maxsize=1)
-def bits_name(names: tuple[str, ...]) -> str:
-    """Return the name of the file of outputs."""
-    return next(name for name in names if name.endswith(".bits"))
+def claimed(**values: str) -> Change:
+    """Return an edit of the claims about the product."""
+    return lambda statement: statement["predicate"].update(values)

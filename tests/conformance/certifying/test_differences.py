@@ -11,29 +11,34 @@ from onnxspec.conformance.certifying.verifying import differences
 WRONG = {"verdict": "wrong", "type": "float32"}
 
 
+def sums(*numbers: float, type: str = "float32") -> dict[str, Any]:
+    return {"type": type, "error_sums": [*numbers]}
+
+
+def mean(type: str, **values: Any) -> dict[str, Any]:
+    """Return the mean error of a run, as run.json has it."""
+    return {"targets": [{"bias": {type: {"shift": 0.5, "elements": 9, **values}}}]}
+
+
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("claimed", "recomputed"),
     [
         ({"worst": 0.25}, {"worst": 0.25000001}),
         ({"where": {"error": 0.25}}, {"where": {"error": 0.25000001}}),
-        (
-            {**WRONG, "message": "Y[1] is 0.270766765, must be 0 (lstm.clip)"},
-            {**WRONG, "message": "Y[1] is 0.270766764, must be 0 (lstm.clip)"},
-        ),
-        ({"error_sums": [1e-9, 0.0, 1e-12, 1.0]}, {"error_sums": [2e-9, 0.0, 1e-12, 1.0]}),
-        (
-            {"type": "float64", "error_sums": [0.5, 0.0, 1.0, 1.0]},
-            {"type": "float64", "error_sums": [0.9, 0.0, 1.0, 1.0]},
-        ),
+        ({**WRONG, "message": "is 0.270766765, must be 0"}, {**WRONG, "message": "is 0.270766764, must be 0"}),
+        (sums(1e-9, 0.0, 1e-12, 1.0), sums(2e-9, 0.0, 1e-12, 1.0)),
+        (sums(0.5, 0.0, 1.0, 1.0, type="float64"), sums(0.9, 0.0, 1.0, 1.0, type="float64")),
+        (mean("float32"), mean("float32", shift=0.5000001)),
+        (mean("float64"), mean("float64", shift=0.9)),
         ({"a": [1, "a", None, True]}, {"a": [1, "a", None, True]}),
     ],
 )
-def test_last_digits_of_computed_numbers_do_not_count(one: Any, other: Any) -> None:
-    assert not list(differences(one, other))
+def test_last_digits_of_computed_numbers_do_not_count(claimed: Any, recomputed: Any) -> None:
+    assert not list(differences(claimed, recomputed))
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "place"),
+    ("claimed", "recomputed", "place"),
     [
         ({"worst": 0.25}, {"worst": 0.251}, "worst"),
         ({"judged": 8}, {"judged": 9}, "judged"),
@@ -47,16 +52,18 @@ def test_last_digits_of_computed_numbers_do_not_count(one: Any, other: Any) -> N
         ({"a": 1}, {}, "a"),
         ({"a": None}, {"a": 0}, "a"),
         ({"a": True}, {"a": 1}, "a"),
-        ({"error_sums": [0.1, 0.0, 0.0, 1.0]}, {"error_sums": [0.2, 0.0, 0.0, 1.0]}, "error_sums[0]"),
-        ({"error_sums": []}, {"error_sums": [0.2, 0.0, 0.0, 1.0]}, "error_sums"),
+        (sums(0.1, 0.0, 0.0, 1.0), sums(0.2, 0.0, 0.0, 1.0), "error_sums[0]"),
+        (sums(), sums(0.2, 0.0, 0.0, 1.0), "error_sums"),
+        (mean("float32"), mean("float32", shift=0.6), "targets[0].bias.float32.shift"),
+        (mean("float32"), mean("float32", elements=10), "targets[0].bias.float32.elements"),
     ],
 )
-def test_everything_else_counts(one: Any, other: Any, place: str) -> None:
-    assert [where for where, _, _ in differences(one, other)] == [place]
+def test_everything_else_counts(claimed: Any, recomputed: Any, place: str) -> None:
+    assert [where for where, _, _ in differences(claimed, recomputed)] == [place]
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("claimed", "recomputed"),
     [
         ("1.2.0", "1.20.0"),
         ("Runtime 2.1", "Runtime 2.10"),
@@ -68,34 +75,15 @@ def test_everything_else_counts(one: Any, other: Any, place: str) -> None:
         ("build 0.100000000", "build 0.100000001"),
     ],
 )
-@pytest.mark.parametrize(
-    "record",
-    [{}, {"verdict": "unsupported"}, {"verdict": "malformed"}, {"verdict": "pass", "reason": "refused"}],
-)
-def test_texts_are_equal_or_they_differ(one: str, other: str, record: dict[str, Any]) -> None:
-    """Versions, names and digests that look like numbers are texts, wherever they are."""
-    for key in ("message", "title", "printed"):
-        assert [path for path, _, _ in differences({**record, key: one}, {**record, key: other})] == [key]
+def test_versions_names_and_digests_that_look_like_numbers_are_texts(claimed: str, recomputed: str) -> None:
+    for record in ({}, {"verdict": "unsupported"}, {"verdict": "malformed"}, {"verdict": "pass", "reason": "refused"}):
+        for key in ("message", "title", "printed"):
+            assert [p for p, _, _ in differences({**record, key: claimed}, {**record, key: recomputed})] == [key]
+    if "0.1" not in claimed:  # which is a number of a sentence of ours
+        assert list(differences({**WRONG, "message": claimed}, {**WRONG, "message": recomputed}))
 
 
-@pytest.mark.parametrize(("one", "other"), [("Runtime 2.1", "Runtime 2.10"), ("67e701", "67e702"), ("1.0", "1.00")])
-def test_a_sentence_of_ours_has_no_number_in_other_digits(one: str, other: str) -> None:
-    assert list(differences({**WRONG, "message": one}, {**WRONG, "message": other}))
-
-
-def test_means_of_a_run_have_the_tolerance_of_their_sums_and_nothing_else_of_it() -> None:
-    def run(kind: str, **changes: Any) -> dict[str, Any]:
-        bias = {"shift": 0.5, "elements": 9, "biased": False, **changes}
-        return {"targets": [{"name": "a", "bias": {kind: bias}}], "seconds": 1.5}
-
-    assert not list(differences(run("float32"), run("float32", shift=0.5000001)))
-    assert list(differences(run("float32"), run("float32", shift=0.6)))
-    assert not list(differences(run("float64"), run("float64", shift=0.9)))
-    assert list(differences(run("float32"), run("float32", elements=10)))
-    assert list(differences(run("float32"), {**run("float32"), "seconds": 1.5000001}))
-
-
-def test_what_is_shown_of_a_value_is_one_bounded_line() -> None:
+def test_a_shown_value_is_one_bounded_line() -> None:
     ((_, shown, _),) = differences({"a": "x\n\x1b[31m" + "y" * 1000}, {"a": ""})
     assert shown.isprintable()
     assert len(shown) < 200

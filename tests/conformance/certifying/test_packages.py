@@ -1,33 +1,158 @@
-"""Packages: their content, and the verification of an honest one."""
+"""Package files: their content, the verification of honest ones, and archives that are not unpacked."""
 
 from __future__ import annotations
 
+import datetime
+import json
+import struct
 import zipfile
 from pathlib import Path
+from typing import Any
 
-import msgspec
+import pytest
+from jsonschema import Draft202012Validator
 
-from onnxspec.conformance.certifying.records import DeviceRecord
+from onnxspec.conformance.certifying.package import read_package
+from onnxspec.reference.errors import UserError
 
-from .packages import Files, mended, packed, verified
+from .packages import STATEMENT, SUITE, TODAY, Change, Files, claimed, edited, mended, packed, raw, verified
+
+PUBLISHED = Path(__file__).parents[3] / "docs" / "schema" / "certificate"
+DAY = datetime.timedelta(days=1)
 
 
-def test_an_honest_package_is_borne_out(certified_files: Files, tmp_path: Path) -> None:
-    outcome = verified(mended(tmp_path / "p.zip", certified_files), nonce="17")
-    assert not outcome.differs, [check.differs for check in outcome.checks.values()]
-    with zipfile.ZipFile(tmp_path / "p.zip") as archive:
+@pytest.mark.parametrize(
+    ("change", "options", "differing"),
+    [
+        (claimed(), {}, []),
+        (claimed(), {"nonce": "17"}, []),
+        (claimed(), {"nonce": "4711"}, ["nonce"]),
+        # Only a signature shows who gave the product its name.
+        (claimed(product="Runtime 9.9"), {}, []),
+        (claimed(kind="certificate"), {}, ["levels and statement"]),
+        (claimed(), {"today": TODAY + 31 * DAY}, ["waivers"]),
+        (claimed(), {"today": TODAY - DAY}, ["levels and statement"]),
+    ],
+    ids=["honest", "nonce", "other nonce", "product", "kind", "expired waiver", "day to come"],
+)
+def test_what_an_auditor_knows_beside_the_package(
+    change: Change, options: dict[str, Any], differing: list[str], certified_files: Files, tmp_path: Path
+) -> None:
+    outcome = verified(mended(tmp_path / "p.zip", edited(certified_files, STATEMENT, change)), **options)
+    assert [name for name, check in outcome.checks.items() if check.count] == differing
+    assert outcome.checks["signature"].mark == "unsigned"
+
+
+def test_equal_runs_are_equal_packages_of_sorted_files(
+    certified_run: Path, certified_files: Files, tmp_path: Path
+) -> None:
+    again = packed(certified_run)
+    assert again == certified_files
+    assert mended(tmp_path / "a.zip", again).read_bytes() == mended(tmp_path / "b.zip", certified_files).read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:
         names = archive.namelist()
     assert names == sorted(names)
     assert names[:3] == ["ENVIRONMENT.json", "STATEMENT.json", "SUITE.json"]
     assert not any(name.endswith(".html") for name in names)
 
 
-def test_equal_runs_are_equal_packages(certified_run: Path, certified_files: Files, tmp_path: Path) -> None:
-    again = packed(certified_run)
-    assert again == certified_files
-    assert mended(tmp_path / "a.zip", again).read_bytes() == mended(tmp_path / "b.zip", certified_files).read_bytes()
+def test_files_fit_the_published_schemas(certified_files: Files) -> None:
+    for name in ("statement", "environment", "suite"):  # a signed package has an envelope too
+        schema: Any = json.loads((PUBLISHED / f"{name}.schema.json").read_text(encoding="utf-8"))
+        Draft202012Validator.check_schema(schema)
+        Draft202012Validator(schema).validate(json.loads(certified_files[f"{name.upper()}.json"]))
 
 
-def test_a_device_keeps_its_class() -> None:
-    measured = {"place": "0000:01:00.0", "class": "0x120000", "id": "1022:1502", "driver": "", "driver_version": ""}
-    assert msgspec.to_builtins(msgspec.convert(measured, DeviceRecord)) == measured
+def test_the_environment_is_measured_in_the_worker(certified_files: Files) -> None:
+    measured = json.loads(certified_files["ENVIRONMENT.json"])
+    packages = {package["name"]: package for package in measured["packages"]}
+    assert measured["measured"]
+    for name in ("onnxruntime", "numpy"):
+        assert len(packages[name]["sha256"]) == 64
+        assert packages[name]["files"] > 10
+
+
+def content_of(path: Path) -> Files:
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_without_mending_the_digests_nothing_goes_unseen(certified_files: Files, tmp_path: Path) -> None:
+    files = content_of(mended(tmp_path / "p.zip", certified_files))
+    files[SUITE] += b" "
+    assert verified(raw(tmp_path / "q.zip", files)).checks["files"].count == 1
+
+
+def test_a_byte_changed_is_found_or_changes_no_file(certified_files: Files, tmp_path: Path) -> None:
+    content = mended(tmp_path / "p.zip", certified_files).read_bytes()
+    files = content_of(tmp_path / "p.zip")
+    directory = content.index(b"PK\1\2")
+    spread = [*range(0, 30), *range(31, directory, directory // 25), *range(directory, len(content), 17)]
+    for number, at in enumerate(spread):
+        (tmp_path / "q.zip").write_bytes(content[:at] + bytes([content[at] ^ 0x55]) + content[at + 1 :])
+        try:
+            package = read_package(tmp_path / "q.zip", tmp_path / f"q{number}")
+        except UserError:
+            continue
+        read = {name: package.content(name) for name in package.names}
+        assert read == files or verified(tmp_path / "q.zip").differs, at
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../outside", "/etc/passwd", "a\\b", "C:evil", "a/../../b", "folder/", "a" * 400, "line\nbreak"],
+)
+def test_paths_that_lead_elsewhere_are_refused(name: str, tmp_path: Path) -> None:
+    info = zipfile.ZipInfo("plain")
+    info.filename = name
+    with zipfile.ZipFile(tmp_path / "p.zip", "w") as archive:
+        archive.writestr(info, b"x")
+    with pytest.raises(UserError, match="no file of a package is called"):
+        verified(tmp_path / "p.zip")
+    assert not (tmp_path.parent / "outside").exists()
+
+
+@pytest.mark.parametrize("names", [("a", "a"), ("a", "a/b")])
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_stands_twice_is_not_unpacked(names: tuple[str, str], tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "p.zip", "w") as archive:
+        for name in names:
+            archive.writestr(name, b"1")
+    with pytest.raises(OSError, match="exists"):
+        verified(tmp_path / "p.zip")
+
+
+def test_a_link_is_unpacked_as_a_file(tmp_path: Path) -> None:
+    link = zipfile.ZipInfo("link")
+    link.external_attr = 0o120777 << 16
+    with zipfile.ZipFile(tmp_path / "p.zip", "w") as archive:
+        archive.writestr(link, b"/etc/passwd")
+    read_package(tmp_path / "p.zip", tmp_path / "to")
+    assert not (tmp_path / "to" / "link").is_symlink()
+
+
+def test_bombs_are_refused_before_anything_is_unpacked(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="times its size"):
+        read_package(raw(tmp_path / "bomb.zip", {"a": bytes(64 << 20)}), tmp_path / "to")
+    path = raw(tmp_path / "p.zip", {"a": b"x" * 1000})
+    content = bytearray(path.read_bytes())
+    directory = content.rindex(b"PK\1\2")
+    for declared, reason in ((3 << 30, "times its size"), (10, "no zip")):
+        for offset in (22, directory + 24):  # in the local header and in the central directory
+            content[offset : offset + 4] = struct.pack("<I", declared)
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=reason):
+            read_package(path, tmp_path / "to")
+
+
+def test_what_is_no_package_is_said(tmp_path: Path, certified_files: Files) -> None:
+    path = raw(tmp_path / "p.zip", {"a": b"x"})
+    for content, reason in (
+        (path.read_bytes(), r"STATEMENT\.json is missing"),
+        (b"#!/bin/sh\n" + path.read_bytes(), "before the archive"),
+        (raw(path, {**certified_files, STATEMENT: b"[]"}).read_bytes(), r"STATEMENT\.json: "),
+        (b"certificate", "no zip"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=reason):
+            verified(path)

@@ -12,7 +12,7 @@ import pytest
 from onnxspec.conformance.certifying.replay import BY_NUMBERS, _confirmed, replay
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.results.folder import read_folder, recorded_in
-from onnxspec.conformance.results.recorded import CASE, FRESH, bits_path
+from onnxspec.conformance.results.recorded import bits_path
 from onnxspec.reference.errors import RecordError
 
 from ..miniatures import Finished, naming, pick
@@ -76,24 +76,6 @@ def test_a_run_that_is_gone_on_with_and_a_merged_one_hold_all_of_it(inside: Insi
     whole = replay(tmp_path / "whole")
     assert len(whole.results) == len(whole.probes) == 3
     assert not list(whole.differing())
-
-
-def test_nothing_is_kept_unless_that_is_asked_for(inside: Inside, tmp_path: Path) -> None:
-    assert inside("run", *CASES, "--out", "run").code in (0, 1)
-    assert not (tmp_path / "run" / "recorded").exists()
-    assert not list(recorded_in(tmp_path / "run"))
-    with pytest.raises(RecordError, match="--nonce"):
-        replay(tmp_path / "run")
-
-
-def test_what_is_run_again_in_a_fresh_process_is_kept_as_that(certified_run: Path) -> None:
-    lines = list(recorded_in(certified_run))
-    again = [line for line in lines if line.purpose == FRESH]
-    assert again
-    first = {line.case: line for line in lines if line.purpose == CASE}
-    for line in again:
-        assert [job.outputs for job in line.jobs] == [job.outputs for job in first[line.case].jobs]
-    assert set(replay(certified_run).fresh) == {line.case for line in again}
 
 
 def test_a_run_of_other_peoples_files_is_not_derived(certified_run: Path, tmp_path: Path) -> None:

@@ -40,8 +40,8 @@ def results(**verdicts: Callable[[Probe], bool]) -> list[Result]:
     return by_case
 
 
-def row(given: Iterable[Result], waivers: tuple[WaiverRecord, ...] = (), day: datetime.date = DAY) -> RowRecord:
-    (certified,) = rows_of(probes(), list(given), "standard", waivers, day)
+def row(given: Iterable[Result], waivers: tuple[WaiverRecord, ...] = ()) -> RowRecord:
+    (certified,) = rows_of(probes(), list(given), "standard", waivers, DAY)
     return certified
 
 
@@ -49,9 +49,32 @@ def legal(*features: str) -> Callable[[Probe], bool]:
     return lambda probe: set(features) <= probe.features and "illegal" not in probe.features
 
 
-def test_what_passes_everything_is_complete_and_what_passes_nothing_is_nothing() -> None:
-    assert (row(results()).status, row(results()).level) == ("certified", "complete")
-    assert row(results(unsupported=lambda probe: True)).status == "none"
+OTHER_TYPE = structs.replace(WAIVER, types=("float64",))
+EXPIRED = structs.replace(WAIVER, expires="2026-11-21")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "features", "waivers", "reached"),
+    [
+        ("pass", (), (), ("certified", "complete")),
+        ("unsupported", (), (), ("none", "")),
+        ("wrong", ("clip",), (), ("none", "")),
+        ("wrong", ("clip",), (WAIVER,), ("exceptions", "sequence")),
+        ("wrong", ("clip",), (EXPIRED,), ("none", "")),
+        ("wrong", ("clip",), (OTHER_TYPE,), ("none", "")),
+        # A waiver gives no level that requires what it waives.
+        ("wrong", ("bias",), (WAIVER,), ("none", "")),
+    ],
+)
+def test_a_level_is_denied_by_failures_and_granted_with_exceptions_by_a_waiver(
+    verdict: str, features: tuple[str, ...], waivers: tuple[WaiverRecord, ...], reached: tuple[str, str]
+) -> None:
+    given = results(**{verdict: legal(*features)})
+    certified = row(given, waivers)
+    assert (certified.status, certified.level) == reached
+    excepted = [(exception.waiver, exception.cases) for exception in certified.exceptions]
+    covered = [(1, sum(r.verdict is Verdict.WRONG for r in given))]
+    assert excepted == (covered if waivers == (WAIVER,) else [])
 
 
 @pytest.mark.parametrize(
@@ -72,26 +95,11 @@ def test_what_only_came_along_with_what_is_declined_is_not_called_unsupported() 
     assert row(results(unsupported=lambda probe: True)).lacks == ()
 
 
-def test_what_fails_beyond_a_level_denies_it_and_a_waiver_makes_it_one_with_exceptions() -> None:
-    failing = results(wrong=legal("clip"))
-    assert row(failing).status == "none"
-    excused = row(failing, (WAIVER,))
-    assert (excused.status, excused.level) == ("exceptions", "sequence")
-    (exception,) = excused.exceptions
-    assert (exception.waiver, exception.cases) == (1, sum(r.verdict is Verdict.WRONG for r in failing))
-    assert row(failing, (WAIVER,), datetime.date(2027, 1, 1)).status == "none"
-    assert row(failing, (structs.replace(WAIVER, types=("float64",)),)).status == "none"
-
-
 def test_the_reason_against_a_level_names_the_defect() -> None:
     failing = results(wrong=legal("clip"))
     causes = {result.case: "Ignores clip" for result in failing if result.verdict is Verdict.WRONG}
     (certified,) = rows_of(probes(), failing, "standard", (), DAY, causes=causes)
     assert certified.levels[0].against[0].startswith(f"{len(causes)} cases beyond it fail (Ignores clip): rnn-14")
-
-
-def test_a_waiver_gives_no_level_that_requires_what_it_waives() -> None:
-    assert row(results(wrong=legal("bias")), (WAIVER,)).status == "none"
 
 
 def test_forbidden_models_that_ran_are_told_and_deny_nothing() -> None:

@@ -16,7 +16,8 @@ from onnxspec.conformance.certifying.signing import envelope_of, key_id, read_ke
 from onnxspec.reference.errors import UserError
 
 from ..miniatures import Finished
-from .packages import SIGNATURES, STATEMENT, Files, attested_files, packed, verified
+from .packages import STATEMENT, Files, attested_files, packed, verified
+from .test_forgeries import SIGNATURES
 
 pytest.importorskip("cryptography", reason="needs onnxspec[sign], which [test] brings")
 
