@@ -113,14 +113,19 @@ def _broadcast(parameter, shape):
 class _Tensor:
     """Integers minus their zero point, with a scale that broadcasts; or floats (scale None)."""
 
+    @classmethod
+    def of(cls, q, scale):
+        """Return a tensor of integers from which the zero point is subtracted."""
+        made = object.__new__(cls)
+        made.q, made.scale = q, scale
+        return made
+
     def __init__(self, value):
         if isinstance(value, tuple):
             integers, scale, zero_point = value
             integers = np.asarray(integers)
-            self.dtype = integers.dtype
             zero = _broadcast(0 if zero_point is None else zero_point, integers.shape).astype(np.int64)
-            self.raw, self.zero = integers.astype(np.int64), zero
-            self.q = self.raw - zero
+            self.q = integers.astype(np.int64) - zero
             self.scale = _broadcast(np.asarray(scale, np.float64), integers.shape)
         else:
             self.q, self.scale = np.asarray(value), None
@@ -131,32 +136,25 @@ class _Tensor:
 
 
 class _Weight:
-    """Weight W or R of one direction: integers [G*H, K], scales [G*H] or [1]."""
+    """Weight W or R of one direction: integers [G*H, K], scales [G*H] or [1]; or floats (integers None)."""
 
-    def __init__(self, tensor, d, f):
-        self.real = tensor.real(f)[d]
+    def __init__(self, real, q=None, scale=None):
+        self.real, self.q, self.scale = real, q, scale
+
+    @classmethod
+    def of(cls, tensor, d, f):
+        """Return a direction's weight from the tensor of all directions."""
         if tensor.scale is None:
-            self.q = None
-            return
+            return cls(tensor.real(f)[d])
         if tensor.scale.shape[2] != 1:
             raise NotImplementedError("weight scales that vary along the axis of the sum")
-        self.q = tensor.q[d]
-        scale, zero = tensor.scale, tensor.zero
-        self.scale = scale[d if scale.shape[0] > 1 else 0, :, 0]
-        self.raw = tensor.raw[d]
-        self.zero = (
-            np.broadcast_to(zero[d if zero.shape[0] > 1 else 0], self.raw.shape)[:, :1] if zero.shape[2] == 1 else None
-        )
+        return cls(tensor.real(f)[d], tensor.q[d], tensor.scale[d if tensor.scale.shape[0] > 1 else 0, :, 0])
 
     def rows(self, rows):
-        part = object.__new__(_Weight)
-        part.real = self.real[rows]
-        part.q = None if self.q is None else self.q[rows]
-        if self.q is not None:
-            part.raw = self.raw[rows]
-            part.scale = self.scale[rows] if self.scale.size > 1 else self.scale
-            part.zero = None if self.zero is None else self.zero[rows]
-        return part
+        """Return the weight of one gate."""
+        if self.q is None:
+            return _Weight(self.real[rows])
+        return _Weight(self.real[rows], self.q[rows], self.scale[rows] if self.scale.size > 1 else self.scale)
 
 
 class _Term:
@@ -179,12 +177,7 @@ class _Arithmetic:
             if weight.q is not None and left.scale is None and self.accumulate != "dequantized":
                 return _Term(real=(left.q.astype(f) @ weight.q.astype(f).T) * weight.scale.astype(f))
             return _Term(real=left.real(f) @ weight.real.T)
-        if self.accumulate == "expanded" and weight.zero is not None:
-            zl, zw, k = left.zero.reshape(-1)[0], weight.zero[:, 0], weight.raw.shape[1]
-            acc = left.raw @ weight.raw.T - zl * weight.raw.sum(1) - left.raw.sum(1)[:, None] * zw + k * zl * zw
-        else:
-            acc = left.q @ weight.q.T
-        return _Term(acc=acc, left=left.scale.reshape(-1)[0], right=weight.scale)
+        return _Term(acc=left.q @ weight.q.T, left=left.scale.reshape(-1)[0], right=weight.scale)
 
     def sum(self, pairs, extra=None):
         """Return the sum of (term, bias) pairs and of ``extra`` (peepholes), as floats."""
@@ -250,8 +243,14 @@ def _run(
     accumulate="direct",
     scaling="product",
     bias="float",
+    back=None,
+    shown=quantize,
 ):
-    """Compute the node. ``state``: float, or levels (of Y)."""
+    """Compute the node. ``state``: float, or levels (of Y).
+
+    Wrong kernels are made with two options: ``back`` is another scale, zero point and type for the state than those of
+    Y, and ``shown`` quantizes the outputs.
+    """
     present = {k: v for k, v in inputs.items() if v is not None}
     wide = any(np.dtype(o[2]).itemsize > 1 for o in outputs.values())
     arithmetic = _Arithmetic(f, accumulate, scaling, bias, bits=16 if wide else 0)
@@ -262,10 +261,7 @@ def _run(
     layout = attributes.get("layout", 0)
     if layout:
         for name in {"X", "initial_h", "initial_c"} & set(tensor):
-            t = tensor[name]
-            t.q = np.swapaxes(t.q, 0, 1)
-            if t.scale is not None:
-                t.raw = np.swapaxes(t.raw, 0, 1)
+            tensor[name].q = np.swapaxes(tensor[name].q, 0, 1)
     x, r = tensor["X"], tensor["R"]
     if any(t.scale is not None and t.scale.size > 1 for k, t in tensor.items() if k in ("X", "initial_h", "initial_c")):
         raise NotImplementedError("scales per channel of what is not a weight")
@@ -277,7 +273,7 @@ def _run(
     peephole = tensor["P"].real(f) if "P" in tensor else None
     functions = _activations(op, attributes, directions, f)
     clip = attributes.get("clip") or None
-    levels = outputs.get("Y") if state == "levels" else None
+    levels = (back or outputs.get("Y")) if state == "levels" else None
 
     def bounded(v):
         return v if clip is None else np.clip(v, f(-clip), f(clip))
@@ -297,7 +293,7 @@ def _run(
     y_h, y_c = np.zeros((directions, batch, hidden), f), np.zeros((directions, batch, hidden), f)
     for d in range(directions):
         backward = direction == "reverse" or d == 1
-        w_d, r_d = _Weight(tensor["W"], d, f), _Weight(r, d, f)
+        w_d, r_d = _Weight.of(tensor["W"], d, f), _Weight.of(r, d, f)
         bw, br = both[d, : count * hidden], both[d, count * hidden :]
         G = [slice(g * hidden, (g + 1) * hidden) for g in range(count)]
         fn = functions[d]
@@ -308,15 +304,9 @@ def _run(
         for step in range(int(lens.max(initial=0))):
             at = np.where(lens > step, lens - 1 - step if backward else step, 0)
             rows = np.flatnonzero(lens > step)
-            now = object.__new__(_Tensor)
-            now.scale = None if x.scale is None else x.scale.reshape(1, 1)
-            now.q = x.q[at[rows], rows]
-            if x.scale is not None:
-                now.raw, now.zero = x.raw[at[rows], rows], x.zero.reshape(1, 1)
+            now = _Tensor.of(x.q[at[rows], rows], None if x.scale is None else x.scale.reshape(1, 1))
             if step == 0 and first is not None and first.scale is not None and state == "levels":
-                before = object.__new__(_Tensor)
-                before.scale, before.zero = first.scale.reshape(1, 1), first.zero.reshape(1, 1)
-                before.q, before.raw = first.q[d][rows], first.raw[d][rows]
+                before = _Tensor.of(first.q[d][rows], first.scale.reshape(1, 1))
             elif step == 0 and first is not None:
                 before = _Tensor(h[rows])
             else:
@@ -369,7 +359,7 @@ def _run(
     result = {"Y": y, "Y_h": y_h, "Y_c": y_c}
     if layout:
         result = {"Y": np.transpose(y, (2, 0, 1, 3)), "Y_h": np.swapaxes(y_h, 0, 1), "Y_c": np.swapaxes(y_c, 0, 1)}
-    return {k: quantize(result[k], s, 0 if z is None else z, t, f) for k, (s, z, t) in outputs.items()}
+    return {k: shown(result[k], s, 0 if z is None else z, t, f) for k, (s, z, t) in outputs.items()}
 
 
 # The state stays in float between the steps.
@@ -379,8 +369,6 @@ FLOAT_OPTIONS = {
     "float_state": {},
     # float32 throughout, as the epilogue of a runtime: ONNX's own type between DQ and Q.
     "float_state_32": {"f": np.float32},
-    # gemmlowp's sum: raw products, minus zero points times row and column sums, plus K * z_x * z_w: the same integer.
-    "float_state_expanded": {"accumulate": "expanded"},
     # W's bias rounded to an integer of scale s_x * s_w in the accumulator (TFLite, QNN). With 16-bit outputs it has 16
     # more bits, as TFLite's 16x8 mode needs.
     "float_state_bias_integer": {"f": np.float32, "bias": "integer"},
@@ -399,7 +387,6 @@ LEVEL_OPTIONS = {
     "level_state": {},
     "level_state_32": {"f": np.float32},
     "level_state_bias_integer": {"f": np.float32, "bias": "integer"},
-    "level_state_expanded": {"accumulate": "expanded"},
     "level_state_scale_last": {"f": np.float32, "scaling": "last"},
     "level_state_fixed_point": {"scaling": "fixed"},
 }
