@@ -13,6 +13,8 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from onnxspec.conformance.comparing.comparison import Comparison, ComparisonError, compare
 
+from ..miniatures import Finished
+
 DATA = Path(__file__).with_name("data")
 NAMES = sorted(path.stem for path in DATA.glob("*.onnx"))
 
@@ -84,12 +86,6 @@ def both(*spoils: Spoil) -> Spoil:
     return spoil
 
 
-def exchange_layers(model: ModelProto, node: NodeProto) -> None:
-    first, second = recurrent(model)
-    first.input[2], second.input[2] = second.input[2], first.input[2]
-    first.input[3], second.input[3] = second.input[3], first.input[3]
-
-
 def disconnect(*places: int) -> Spoil:
     def spoil(model: ModelProto, node: NodeProto) -> None:
         for position in places:
@@ -100,6 +96,11 @@ def disconnect(*places: int) -> Spoil:
 
 def exchange_states(model: ModelProto, node: NodeProto) -> None:
     node.input[5], node.input[6] = node.input[6], node.input[5]
+
+
+def backward(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return a change of the second direction alone."""
+    return lambda array: np.concatenate([array[:1], change(array[1:])])
 
 
 def reshaped(array: np.ndarray) -> np.ndarray:
@@ -120,6 +121,11 @@ MISTAKES: dict[str, tuple[str, Spoil, str]] = {
         "gru",
         both(*(change_input(place, order(1, 0, 2)) for place, order in ORDERS.items())),
         "the blocks of W, R and B in the order r, z, h (PyTorch's order)",
+    ),
+    "pytorch-gates-backward": (
+        "lstm-bidirectional",
+        both(*(change_input(place, backward(order(0, 2, 3, 1))) for place, order in ORDERS.items())),
+        "the backward direction's blocks in the order i, f, c, o",
     ),
     "only-r-reordered": ("lstm", change_input(2, blocks(0, 2, 3, 1)), f"the blocks of R {OF_PYTORCH}"),
     "bias-halves": ("gru", change_input(3, blocks(3, 4, 5, 0, 1, 2)), "the bias halves Wb and Rb exchanged"),
@@ -175,13 +181,19 @@ MISTAKES: dict[str, tuple[str, Spoil, str]] = {
 }  # fmt: skip
 
 
+def spoiled(path: Path, name: str, spoil: Spoil, nodes: slice = slice(1)) -> Path:
+    """Write a model with a mistake in its first recurrent node, or in others, and return its path."""
+    model = onnx.load(DATA / f"{name}.onnx")
+    for node in recurrent(model)[nodes]:
+        spoil(model, node)
+    onnx.save(model, path / "model.onnx")
+    return path / "model.onnx"
+
+
 @pytest.mark.parametrize("mistake", sorted(MISTAKES))
 def test_a_planted_mistake_is_named(mistake: str, tmp_path: Path) -> None:
     name, spoil, message = MISTAKES[mistake]
-    model = onnx.load(DATA / f"{name}.onnx")
-    spoil(model, recurrent(model)[0])
-    onnx.save(model, tmp_path / "model.onnx")
-    comparison = compared(tmp_path / "model.onnx", name)
+    comparison = compared(spoiled(tmp_path, name, spoil), name)
     assert not comparison.agrees
     assert [message in match.words for match in comparison.matches] == [True], str(comparison)
     assert comparison.matches[0].difference < 1e-5
@@ -222,53 +234,27 @@ def test_all_changes_that_fit_are_named(tmp_path: Path) -> None:
     assert "with each of 2 single changes it would compute these results" in str(comparison)
 
 
-def one_direction(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda array: np.concatenate([array[:1], change(array[1:])])
-
-
-def test_one_direction_in_another_order_of_gates_is_named(tmp_path: Path) -> None:
-    model = onnx.load(DATA / "lstm-bidirectional.onnx")
-    for position, order in ORDERS.items():
-        change_input(position, one_direction(order(0, 2, 3, 1)))(model, recurrent(model)[0])
-    onnx.save(model, tmp_path / "model.onnx")
-    (match,) = compared(tmp_path / "model.onnx", "lstm-bidirectional").matches
-    assert match.words.startswith("the backward direction's blocks in the order i, f, c, o")
-
-
 @pytest.mark.parametrize("name", ["lstm-stacked", "lstm-stacked-dynamo"])
 def test_the_same_mistake_in_two_layers_is_one_change(name: str, tmp_path: Path) -> None:
-    model = onnx.load(DATA / f"{name}.onnx")
-    for node in recurrent(model):
-        PYTORCH_ORDER(model, node)
-    onnx.save(model, tmp_path / "model.onnx")
-    comparison = compared(tmp_path / "model.onnx", name)
-    assert len(comparison.matches) == 1
-    assert comparison.matches[0].words.startswith("the blocks of W, R and B in the order i, f, c, o")
-    assert " at " in comparison.matches[0].words
+    (match,) = compared(spoiled(tmp_path, name, PYTORCH_ORDER, slice(None)), name).matches
+    assert match.words.startswith("the blocks of W, R and B in the order i, f, c, o")
+    assert " at " in match.words
 
 
 def test_a_mistake_that_no_change_explains_is_not_named(tmp_path: Path) -> None:
-    model = onnx.load(DATA / "gru.onnx")
-    node = recurrent(model)[0]
-    both(change_input(1, lambda W: W * np.float32(1.5)), set_attribute("linear_before_reset", 0))(model, node)
-    onnx.save(model, tmp_path / "model.onnx")
-    comparison = compared(tmp_path / "model.onnx", "gru")
+    spoil = both(change_input(1, lambda W: W * np.float32(1.5)), set_attribute("linear_before_reset", 0))
+    comparison = compared(spoiled(tmp_path, "gru", spoil), "gru")
     assert comparison.matches == ()
     assert "none of" in str(comparison)
     assert "give outputs of the recurrent nodes" in str(comparison)
 
 
 def test_results_of_the_node_itself_tell_the_first_node_that_differs(tmp_path: Path) -> None:
-    """PyTorch's layout of the layer's output is recognized: batch first, directions in the last axis."""
     name = "gru-bidirectional"
-    model = onnx.load(DATA / f"{name}.onnx")
-    node = recurrent(model)[0]
+    (node,) = recurrent(onnx.load(DATA / f"{name}.onnx"))
     results = {node.output[0]: arrays(name, "out")["output"]}
-    assert compare(DATA / f"{name}.onnx", arrays(name, "in"), results).tensors[0].layout.startswith("batch first")
-    change_input(1, lambda W: W * np.float32(1.5))(model, node)
-    onnx.save(model, tmp_path / "model.onnx")
-    comparison = compare(tmp_path / "model.onnx", arrays(name, "in"), results)
-    assert comparison.first == (node.name or node.output[0])
+    path = spoiled(tmp_path, name, change_input(1, lambda W: W * np.float32(1.5)))
+    assert compare(path, arrays(name, "in"), results).first == (node.name or node.output[0])
 
 
 def test_layouts_of_frameworks_are_recognized() -> None:
@@ -311,10 +297,9 @@ def test_arrays_that_do_not_fit_are_one_line(inputs: object, outputs: dict[str, 
 
 def test_a_file_that_is_no_model_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"no model")
-    with pytest.raises(ComparisonError, match="is no ONNX model"):
-        compare(tmp_path / "model.onnx", {}, {})
-    with pytest.raises(ComparisonError, match=r"none\.onnx does not exist"):
-        compare(tmp_path / "none.onnx", {}, {})
+    for name, message in (("model", "is no ONNX model"), ("none", r"none\.onnx does not exist")):
+        with pytest.raises(ComparisonError, match=message):
+            compare(tmp_path / f"{name}.onnx", {}, {})
 
 
 @pytest.mark.parametrize("calls", [{"A": "A"}, {"A": "B", "B": "A"}, {f"F{k}": f"F{k + 1}" for k in range(30)}])
@@ -355,3 +340,19 @@ def test_a_default_of_an_input_is_replaced_by_the_given_array(tmp_path: Path) ->
     results = {"scaled": 2 * arrays("gru", "out")["output"]}
     inputs = {**arrays("gru", "in"), "scale": np.float32([2])}
     assert compare(tmp_path / "model.onnx", inputs, results).agrees
+
+
+def test_the_command_answers_by_its_exit_code(inside: Callable[..., Finished], tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=arrays("gru", "in")["x"])
+    np.savez(tmp_path / "out.npz", output=arrays("gru", "out")["output"])
+    np.savez(tmp_path / "other.npz", output=np.zeros((3, 6, 3), np.float32))
+    (tmp_path / "broken.npz").write_bytes(b"PK")
+    for inputs, outputs, code, message in (
+        ("in", "out", 0, "the model computes these results\n"),
+        ("in", "other", 1, "the model computes other numbers"),
+        ("out", "out", 2, "onnxspec: the model has no input output; it has x\n"),
+        ("broken", "out", 2, "onnxspec: "),
+    ):
+        done = inside("compare", DATA / "gru.onnx", f"{inputs}.npz", f"{outputs}.npz")
+        assert done.code == code
+        assert (done.out + done.err).startswith(message)
