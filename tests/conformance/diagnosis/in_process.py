@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
+from benchmarks.staging import Opened, Session, of_faults
 from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, FailingCase
 from onnxspec.conformance.diagnosis.match import Matcher
@@ -26,6 +28,8 @@ from onnxspec.reference.recurrent.computation import computation_of
 
 Arrays = Mapping[str, NDArray[Any]]
 Target = Callable[[Node, Arrays], Arrays]
+
+Feeds = dict[str, Any]
 
 
 class Crash(Exception):
@@ -114,3 +118,14 @@ def named(
 ) -> dict[str, tuple[str, ...]]:
     """Return the ids of the faults that together explain each case."""
     return matcher(effort, evidence=evidence).names(cases)
+
+
+def running(run: Callable[[Any, Session, Feeds], list[Any]], *ids: str) -> Opened:
+    """Return a target for findings: a function of a graph, of a session that makes these faults, and of the feeds."""
+    making_faults = of_faults(ids)
+
+    def opened(model: bytes) -> Session:
+        graph, session = onnx.load_model_from_string(model).graph, making_faults(model)
+        return lambda feeds: run(graph, session, feeds)
+
+    return opened

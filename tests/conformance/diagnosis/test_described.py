@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from numpy.typing import NDArray
 
-from benchmarks.staging import findings_on, of_faults, staged
+from benchmarks.staging import Session, findings_on, staged
 from onnxspec.cases import profile
 from onnxspec.conformance.diagnosis.causes import _fails_in
 from onnxspec.conformance.diagnosis.error_pattern import pattern_text
-from onnxspec.conformance.diagnosis.failing_case import failing_case_of
-from onnxspec.conformance.diagnosis.match import Matcher
-from onnxspec.conformance.diagnosis.observed_case import ObservedCases
-from onnxspec.conformance.diagnosis.target_evidence import TargetEvidence
+from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import tried
 from onnxspec.reference import operator_names
+
+from .in_process import Feeds, matcher, running
 
 Mask = NDArray[np.bool_]
 
@@ -60,47 +57,21 @@ def test_units_of_states_alone_are_no_pattern() -> None:
     assert pattern_text([run], ("forward", "reverse")) == "in the smallest case only in the forward direction"
 
 
-def off(units: Callable[[int], int]) -> Any:
-    """Return a target whose units are off from a given number on, by more than any rounding and by no rule."""
-    right = of_faults([])
-
-    def opened(model: bytes) -> Any:
-        session, names = right(model), [value.name for value in onnx.load_model_from_string(model).graph.output]
-
-        def run(feeds: dict[str, Any]) -> list[Any]:
-            outputs = session(feeds)
-            Y = outputs[names.index("Y")] if "Y" in names else None
-            if Y is not None:
-                first = units(Y.shape[-1])
-                Y[..., first:] = Y[..., first:] + np.asarray(0.05, Y.dtype) * np.cos(np.arange(Y.shape[-1] - first))
-            return outputs
-
-        return run
-
-    return opened
+def unit_4_off(graph: Any, session: Session, feeds: Feeds) -> list[Any]:
+    """Return outputs whose units are off from the fifth on, by more than any rounding and by no rule."""
+    outputs = session(feeds)
+    for value, array in zip(graph.output, outputs, strict=True):
+        if value.name == "Y":
+            array[..., 4:] += np.asarray(0.05, array.dtype) * np.cos(np.arange(array.shape[-1] - 4))
+    return list(outputs)
 
 
 @pytest.mark.long
 def test_a_finding_without_a_name_says_where_it_shows() -> None:
     specs = [s for s in profile("smoke", "GRU", 14) if not s.illegal and s.type == "float32"]
-    findings, _results, _ = findings_on(off(lambda H: 4), specs)
-    failing = [f for f in findings if f["kind"] == "wrong"]
-    assert failing
-    assert all(not f["fault"] for f in failing)
-    places = {f.get("place", "") for f in failing}
-    assert all("unit 4 (H = 5)" in place for place in places), [f["title"] for f in failing]
-
-
-def ignoring_overrides(names: str) -> Any:
-    """Return a target that ignores fed values of some inputs and uses the model's initializers."""
-    right = of_faults([])
-
-    def opened(model: bytes) -> Any:
-        held = {t.name for t in onnx.load_model_from_string(model).graph.initializer} & {*names}
-        session = right(model)
-        return lambda feeds: session({name: array for name, array in feeds.items() if name not in held})
-
-    return opened
+    findings = [f for f in findings_on(running(unit_4_off), specs)[0] if f["kind"] == "wrong"]
+    assert {f["fault"] for f in findings} == {""}
+    assert all("unit 4 (H = 5)" in f.get("place", "") for f in findings), [f["title"] for f in findings]
 
 
 @pytest.mark.parametrize(
@@ -108,29 +79,25 @@ def ignoring_overrides(names: str) -> Any:
 )
 def test_a_constant_that_is_taken_for_fixed_is_named(names: str, fault: str) -> None:
     specs = [s for s in profile("core", "GRU", 22) if s.held in ("overridden", "zeroed") and not s.illegal]
-    findings, results, _ = findings_on(ignoring_overrides(names), specs)
+
+    def ignoring_overrides(graph: Any, session: Session, feeds: Feeds) -> list[Any]:
+        held = {tensor.name for tensor in graph.initializer} & {*names}
+        return list(session({name: array for name, array in feeds.items() if name not in held}))
+
+    findings, results, _ = findings_on(running(ignoring_overrides), specs)
     assert {r.diagnosis for r in results if r.failing} <= {(fault,), ("constants.override-ignored",)}
     assert [f["foretold"] > 0 for f in findings if f["kind"] in ("wrong", "inaccurate")] == [True]
 
 
 def test_outputs_that_are_missing_are_given_up_at_once() -> None:
     """No pairs of faults are tried where only a fault of the outputs' form can explain the failure."""
-    right = of_faults([])
-
-    def few(model: bytes) -> Any:
-        session = right(model)
-        return lambda feeds: session(feeds)[:1]
-
     probes = [SpecProbe(s) for s in profile("smoke", "LSTM", 14) if not s.illegal and s.outputs[1:] != ("", "")]
-    failing = []
-    for case_run in tried(staged(few), probes, "standard"):
-        trial_and_outcome = case_run.prepared.trials[0], case_run.outcomes[0]
-        case = failing_case_of(case_run.probe.id, *trial_and_outcome, case_run.probe.clauses, case_run.probe.size)
-        failing += [case] if case is not None and case.misshapen else []
+    runs = tried(staged(running(lambda graph, session, feeds: session(feeds)[:1])), probes, "standard")
+    failing = [case for run in runs if (case := failing_case_of_tried(run)) is not None and case.misshapen]
     assert len(failing) > 3
-    matcher = Matcher(ObservedCases(TargetEvidence("standard")), 1e6)
-    matcher.names(failing)
-    assert 1e6 - matcher.effort < 200 * len(failing)
+    long = matcher(1e6)
+    long.names(failing)
+    assert 1e6 - long.effort < 200 * len(failing)
 
 
 @pytest.mark.skipif("LinearAttention" not in operator_names(), reason="the installed onnx lacks its schema")

@@ -3,59 +3,48 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from onnxspec.conformance.cli.application import app
-
-from ..miniatures import read_results
+from ..miniatures import Finished, read_results
 
 pytest.importorskip("onnxruntime")
 
-PLAIN: dict[str, Any] = {"op": "DynamicQuantizeLSTM", "version": 1, "type": "float32", "I": 3, "H": 4}
-PLAIN["weights"] = "initializer"
+Inside = Callable[..., Finished]
+PLAIN = {"op": "DynamicQuantizeLSTM", "version": 1, "type": "float32", "I": 3, "H": 4, "weights": "initializer"}
+TARGET = '[target]\nadapter = "onnxruntime"\noptions = {{ threads = {} }}\n'
 
 
-def named(folder: Path, threads: int, *cases: dict[str, Any]) -> list[tuple[str, list[str], bool]]:
+def named(inside: Inside, folder: Path, threads: int, *cases: dict[str, Any]) -> list[tuple[str, list[str], bool]]:
     """Return (verdict, diagnosis, whether the shipped lists expect it) of each case.
 
     Assert that the lists expect all failures.
     """
-    table = f'[target]\nadapter = "onnxruntime"\noptions = {{ threads = {threads} }}\n'
-    (folder / "targets.toml").write_text(table)
+    (folder / "targets.toml").write_text(TARGET.format(threads))
     chosen = [word for case in cases for word in ("--case", json.dumps({**PLAIN, **case}))]
-    arguments = [
-        "--target",
-        "target",
-        "--targets-file",
-        str(folder / "targets.toml"),
-        "--no-extra",
-        "--quiet",
-    ]
-    with pytest.raises(SystemExit) as ended:
-        app(["run", *chosen, *arguments, "--out", str(folder / "run")])
-    assert not ended.value.code
-    rows = read_results(folder / "run")
-    return [(row["verdict"], row["diagnosis"], row["expected"]) for row in rows]
+    target = ("--target", "target", "--targets-file", "targets.toml")
+    assert inside("run", *chosen, *target, "--no-extra", "--quiet", "--out", "run").code == 0
+    return [(row["verdict"], row["diagnosis"], row["expected"]) for row in read_results(folder / "run")]
 
 
-def test_zero_points_out_of_bounds_and_outputs_that_change_with_those_asked_for(tmp_path: Path) -> None:
+def test_zero_points_out_of_bounds_and_outputs_that_change_with_those_asked_for(inside: Inside, tmp_path: Path) -> None:
     mixed = {"direction": "bidirectional", "scales": "channel", "zero_points": "direction", "N": 2}
     fewer = {"T": 5, "N": 3, "lengths": "ragged", "outputs": ["", "Y_h"], "initial": "all"}
     right = {"T": 4, "N": 5, "levels": "uint8", "scales": "channel"}
     cases = ({**mixed, "T": 2}, {**mixed, "T": 3, "levels": "uint8"}, fewer, {**fewer, "outputs": ["Y", "Y_h"]}, right)
-    assert named(tmp_path, 1, *cases) == [
+    assert named(inside, tmp_path, 1, *cases) == [
         *[("wrong", ["weights.zero-points-out-of-bounds"], True)] * 2,
         ("wrong", [], True),  # no interpretation makes the same node right both with and without Y
         *[("pass", [], False)] * 2,
     ]
 
 
-def test_a_range_for_each_thread(tmp_path: Path) -> None:
+def test_a_range_for_each_thread(inside: Inside, tmp_path: Path) -> None:
     cases = [{"T": 4, "N": 5, "seed": seed} for seed in range(2)]
-    assert named(tmp_path, 2, *cases, {"T": 4, "N": 1}) == [
+    assert named(inside, tmp_path, 2, *cases, {"T": 4, "N": 1}) == [
         *[("wrong", ["dynamic.state-range-of-2-parts"], True)] * 2,
         ("pass", [], False),
     ]

@@ -7,30 +7,41 @@ This module tries some faults, pairs of faults and kernels on a few cases; ``ben
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[3]))  # benchmarks are not part of the package
-
 from benchmarks.sentences import false_sentences, meets
-from benchmarks.staging import Session, findings_on, kernel_names, of_faults, on_kernel
+from benchmarks.staging import Opened, Session, findings_on, kernel_names, of_faults, on_kernel
 from benchmarks.truths import TRUTHS, Truth
 from onnxspec.cases import CaseSpec, profile
 from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.results.records import Finding
 from onnxspec.reference import versions_of
 
-SPECS = [s for version in versions_of("LSTM") for s in profile("smoke", "LSTM", version) if not s.illegal]
+from .in_process import Feeds, running
+
+
+def _legal(*ops: str, versions: Sequence[int] = ()) -> list[CaseSpec]:
+    """Return the legal cases of smoke of operators, by default of all versions."""
+    pairs = [(op, version) for op in ops for version in versions_of(op) if not versions or version in versions]
+    return [s for op, version in pairs for s in profile("smoke", op, version) if not s.illegal]
 
 
 def _truth(*ids: str) -> Truth:
     return Truth("staged", {"all": tuple(f"{id}*" for id in ids)})
+
+
+def _true_findings(target: Opened, specs: Sequence[CaseSpec], *ids: str) -> list[Finding]:
+    """Return the findings on a target with these faults. Assert that all that they say is true."""
+    findings, results, probes = findings_on(target, specs)
+    assert findings
+    assert false_sentences(findings, results, probes, _truth(*ids)) == []
+    return findings
 
 
 @pytest.mark.long
@@ -45,76 +56,46 @@ def _truth(*ids: str) -> Truth:
     ],
 )
 def test_what_findings_say_of_faults_is_true(ids: Sequence[str]) -> None:
-    findings, results, probes = findings_on(of_faults(ids), SPECS)
-    assert findings
-    assert false_sentences(findings, results, probes, _truth(*ids)) == []
+    findings = _true_findings(of_faults(ids), _legal("LSTM"), *ids)
     assert {f["fault"].partition("@")[0] for f in findings if f["foretold"]} <= {i.partition("@")[0] for i in ids}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kernel", ["library-gru", "vector-tail", "fast-math"])
 def test_what_findings_say_of_kernels_is_true(kernel: str) -> None:
-    versions = [(op, v) for op in ("GRU", "LSTM", "RNN") for v in versions_of(op) if v in (7, 14)]
-    specs = [s for op, version in versions for s in profile("smoke", op, version) if not s.illegal]
-    findings, results, probes = findings_on(on_kernel(kernel), specs)
     assert kernel in kernel_names()
+    findings, results, probes = findings_on(on_kernel(kernel), _legal("GRU", "LSTM", "RNN", versions=(7, 14)))
     assert findings
     assert false_sentences(findings, results, probes, TRUTHS[kernel]) == []
 
 
 @pytest.mark.long
 def test_a_constant_is_not_what_memory_happened_to_be() -> None:
-    right = of_faults([])
+    def target(graph: Any, session: Session, feeds: Feeds) -> list[Any]:
+        outputs = dict(zip((value.name for value in graph.output), session(feeds), strict=True))
+        if "Y_h" in outputs and "sequence_lens" in feeds:
+            batch_first = any(a.name == "layout" and a.i for a in graph.node[0].attribute)
+            states = outputs["Y_h"].swapaxes(0, 1) if batch_first else outputs["Y_h"]
+            states[:, feeds["sequence_lens"] == 0] = 7.25
+        return list(outputs.values())
 
-    def opened(model: bytes) -> Session:
-        session, proto = right(model), onnx.load_model_from_string(model)
-
-        def run(feeds: dict[str, Any]) -> list[Any]:
-            names = [value.name for value in proto.graph.output]
-            outputs = dict(zip(names, session(feeds), strict=True))
-            if "Y_h" in outputs and "sequence_lens" in feeds:
-                batch_first = any(a.name == "layout" and a.i for a in proto.graph.node[0].attribute)
-                states = outputs["Y_h"].swapaxes(0, 1) if batch_first else outputs["Y_h"]
-                states[:, feeds["sequence_lens"] == 0] = 7.25
-            return list(outputs.values())
-
-        return run
-
-    specs = [s for s in profile("smoke", "RNN", 14) if not s.illegal]
-    (finding,) = findings_on(opened, specs)[0]
+    (finding,) = findings_on(running(target), _legal("RNN", versions=(14,)))[0]
     assert (finding["fault"], finding["foretold"]) == ("", 0)
     assert "memory" not in finding["title"]
     assert "a row of length 0" in finding["conditions"]
 
 
-def _changed_by(change: Callable[[str, Any, Any], Any]) -> Any:
-    """Return a target that changes each right output, by its operator's name, its feeds and the output."""
-    right = of_faults([])
-
-    def opened(model: bytes) -> Session:
-        session, (node,) = right(model), onnx.load_model_from_string(model).graph.node
-
-        def run(feeds: dict[str, Any]) -> list[Any]:
-            return [change(node.op_type, feeds, array) for array in session(feeds)]
-
-        return run
-
-    return opened
-
-
-def _rather_off(by: float) -> Callable[[str, Any, Any], Any]:
-    def change(op: str, feeds: Any, array: Any) -> Any:
-        exact = array.astype(np.float64)
-        return (exact + by * np.sin(9 * exact)).astype(array.dtype)
-
-    return change
+def _changed_by(change: Callable[[Feeds, Any], Any]) -> Opened:
+    """Return a target that changes each right output, by its feeds and the output."""
+    return running(lambda graph, session, feeds: [change(feeds, array).astype(array.dtype) for array in session(feeds)])
 
 
 @pytest.mark.long
 def test_numbers_that_float32_does_not_hold_were_not_computed_in_it() -> None:
-    specs = [s for op in ("LSTM", "RNN") for s in profile("smoke", op, 14) if not s.illegal]
+    specs = _legal("LSTM", "RNN", versions=(14,))
     specs += [replace(s, type="float64") for s in specs if s.type == "float32"]
-    findings, results, _ = findings_on(_changed_by(_rather_off(1e-7)), specs)
+    target = _changed_by(lambda feeds, a: a.astype(np.float64) + 1e-7 * np.sin(9 * a.astype(np.float64)))
+    findings, results, _ = findings_on(target, specs)
     assert sum(r.failing and r.type == "float64" for r in results) > 8
     assert {f["fault"] for f in findings} == {""}
     assert not any("consistent with" in f["title"].lower() for f in findings)
@@ -122,109 +103,103 @@ def test_numbers_that_float32_does_not_hold_were_not_computed_in_it() -> None:
 
 @pytest.mark.long
 def test_subnormal_numbers_that_come_back_were_not_flushed() -> None:
-    def change(op: str, feeds: Any, array: Any) -> Any:
+    def change(feeds: Feeds, array: Any) -> Any:
         small = 0 < np.abs(feeds["X"].astype(np.float64)).max(initial=0.0) < 1e-3
-        return (array * np.asarray(1.5 if small else 1).astype(array.dtype)).astype(array.dtype)
+        return array * np.asarray(1.5 if small else 1).astype(array.dtype)
 
     linear = ("Sigmoid", "Relu", "Relu")
     specs = [CaseSpec("LSTM", 14, T=t, H=3, extremes="subnormal", activations=linear, seed=t) for t in range(1, 5)]
-    specs += [s for s in profile("smoke", "LSTM", 14) if not s.illegal]
-    findings, results, probes = findings_on(_changed_by(change), specs)
-    assert any(r.failing for r in results)
-    assert false_sentences(findings, results, probes) == []
+    findings = _true_findings(_changed_by(change), [*specs, *_legal("LSTM", versions=(14,))])
     assert {f["fault"] for f in findings} == {""}
     assert not any("for zero" in f["title"] for f in findings)
 
 
 @pytest.mark.long
 def test_a_type_is_no_condition_of_an_error_that_others_have() -> None:
-    def change(op: str, feeds: Any, array: Any) -> Any:
-        factor = 1.01 if array.dtype.itemsize > 2 else 1.25
-        return (array * np.asarray(factor).astype(array.dtype)).astype(array.dtype)
+    def change(feeds: Feeds, array: Any) -> Any:
+        return array * np.asarray(1.01 if array.dtype.itemsize > 2 else 1.25).astype(array.dtype)
 
-    specs = [s for s in profile("smoke", "LSTM", 14) if not s.illegal]
+    specs = _legal("LSTM", versions=(14,))
     specs += [replace(s, type=type) for s in specs if s.type == "float32" for type in ("float64", "float16")]
-    findings, results, probes = findings_on(_changed_by(change), specs)
-    assert {r.verdict.value for r in results if r.failing} == {"wrong", "inaccurate"}
+    findings = _true_findings(_changed_by(change), specs)
+    assert {f["verdict"] for f in findings} == {"wrong", "inaccurate"}
     assert len(findings) == 2
-    for finding in findings:
-        assert not finding["tried"] or "float" not in finding["conditions"]
-    assert false_sentences(findings, results, probes) == []
+    assert not any(f["tried"] and "float" in f["conditions"] for f in findings)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [5, 6, 7, 8])
 def test_what_comes_and_goes_has_its_condition(seed: int) -> None:
-    dice, right = random.Random(seed), of_faults([])
+    dice = random.Random(seed)
 
-    def opened(model: bytes) -> Session:
-        session = right(model)
+    def target(graph: Any, session: Session, feeds: Feeds) -> list[Any]:
+        off = "sequence_lens" in feeds and dice.random() < 0.15
+        return [(a * np.asarray(1.25 if off else 1).astype(a.dtype)).astype(a.dtype) for a in session(feeds)]
 
-        def run(feeds: dict[str, Any]) -> list[Any]:
-            off = "sequence_lens" in feeds and dice.random() < 0.15
-            return [(a * np.asarray(1.25 if off else 1).astype(a.dtype)).astype(a.dtype) for a in session(feeds)]
-
-        return run
-
-    specs = [s for s in profile("smoke", "GRU", 14) if not s.illegal]
-    findings, _, _ = findings_on(opened, [*specs, *(replace(s, seed=s.seed + 1) for s in specs)])
+    specs = _legal("GRU", versions=(14,))
+    findings, _, _ = findings_on(running(target), [*specs, *(replace(s, seed=s.seed + 1) for s in specs)])
     unstable = [f for f in findings if f["kind"] == "unstable"]
     assert {(f["tried"], f["conditions"], f["fault"]) for f in unstable} == {(True, "sequence_lens", "")}
 
 
-def _where(chosen: Callable[[Any, dict[str, Any]], bool], id: str) -> Any:
+def _where(chosen: Callable[[Any, Feeds], bool], id: str) -> Opened:
     """Return a target that makes a fault only where ``chosen`` accepts the node and its feeds."""
     right, wrong = of_faults([]), of_faults([id])
 
     def opened(model: bytes) -> Session:
-        (node,), sessions = onnx.load_model_from_string(model).graph.node, (right(model), wrong(model))
+        node, sessions = onnx.load_model_from_string(model).graph.node[0], (right(model), wrong(model))
         return lambda feeds: sessions[chosen(node, feeds)](feeds)
 
     return opened
 
 
 def _small(op: str) -> list[CaseSpec]:
-    specs = [s for version in versions_of(op) for s in profile("smoke", op, version)]
-    return [s for s in specs if s.type == "float32" and s.T * s.N * s.H < 400 and not s.illegal]
+    return [s for s in _legal(op) if s.type == "float32" and s.T * s.N * s.H < 400]
 
 
-def test_what_must_be_absent_is_a_condition() -> None:
-    """Cases with linear_before_reset and B pass: without the condition "no bias" they would contradict the name."""
-    target = _where(lambda node, feeds: len(node.input) < 4 or not node.input[3], "gru.linear-before-reset.ignored")
-    findings, results, probes = findings_on(target, _small("GRU"))
-    (finding,) = findings
-    assert (finding["conditions"], finding["passing"]) == ("no bias", 0)
-    assert finding["title"].startswith("Ignores linear_before_reset")
-    assert false_sentences(findings, results, probes, _truth("gru.linear-before-reset.ignored")) == []
+@pytest.mark.parametrize(
+    ("op", "fault", "chosen", "condition"),
+    [
+        # Cases with linear_before_reset and B pass: without this condition they would contradict the name.
+        (
+            "GRU",
+            "gru.linear-before-reset.ignored",
+            lambda node, feeds: len(node.input) < 4 or not node.input[3],
+            "no bias",
+        ),
+        # The numbers of the smallest failing case are small, and their errors are less than bfloat16's roundings.
+        (
+            "RNN",
+            "sizes.input-tail-of-4",
+            lambda node, feeds: feeds["X"].shape[-1] > 4,
+            "5 features of X or more",
+        ),
+    ],
+    ids=["absence", "size"],
+)
+def test_where_a_fault_shows_is_a_condition(op: str, fault: str, chosen: Any, condition: str) -> None:
+    (finding,) = _true_findings(_where(chosen, fault), _small(op), fault)
+    assert (finding["fault"], finding["conditions"], finding["passing"]) == (fault, condition, 0)
+    assert finding["foretold"] >= 5
 
 
-def test_where_a_fault_shows_is_a_condition() -> None:
+def test_a_layout_is_a_condition_beside_others() -> None:
     """Cases with lengths and layout 0 pass."""
-
-    def in_layout_1(node: Any, feeds: dict[str, Any]) -> bool:
-        return any(attribute.name == "layout" and attribute.i for attribute in node.attribute)
-
-    findings, results, probes = findings_on(_where(in_layout_1, "lengths.ignored"), _small("GRU"))
-    (finding,) = findings
-    assert finding["fault"] == "lengths.ignored"
+    fault = "lengths.ignored"
+    target = _where(lambda node, feeds: any(a.name == "layout" and a.i for a in node.attribute), fault)
+    (finding,) = _true_findings(target, _small("GRU"), fault)
+    assert finding["fault"] == fault
     assert "layout 1" in finding["conditions"]
-    assert false_sentences(findings, results, probes, _truth("lengths.ignored")) == []
 
 
 def test_a_size_that_the_smallest_case_has_anyway_is_a_condition() -> None:
     """A fault of one step shows in no longer sequence."""
-    target = _where(lambda node, feeds: feeds["X"].shape[0] == 1, "gru.update-gate.inverted")
-    specs = [s for s in _small("GRU") if s.layout == 0]
-    specs = [replace(s, T=T, seed=s.seed + T) for s in specs for T in (1, 2, 3) if s.T > 1 and s.reruns == "none"]
-    findings, results, probes = findings_on(target, specs)
-    (finding,) = findings
-    assert (finding["fault"], finding["conditions"], finding["passing"]) == (
-        "gru.update-gate.inverted",
-        "exactly 1 step",
-        0,
-    )
+    fault = "gru.update-gate.inverted"
+    specs = [s for s in _small("GRU") if s.layout == 0 and s.T > 1 and s.reruns == "none"]
+    specs = [replace(s, T=T, seed=s.seed + T) for s in specs for T in (1, 2, 3)]
+    (finding,) = _true_findings(_where(lambda node, feeds: len(feeds["X"]) == 1, fault), specs, fault)
+    assert (finding["fault"], finding["conditions"], finding["passing"]) == (fault, "exactly 1 step", 0)
     assert finding["title"].startswith("Weighs the new state by z")
-    assert false_sentences(findings, results, probes, _truth("gru.update-gate.inverted")) == []
 
 
 def test_an_earlier_run_that_fails_by_itself_is_no_condition() -> None:
@@ -235,16 +210,6 @@ def test_an_earlier_run_that_fails_by_itself_is_no_condition() -> None:
     assert finding["foretold"] >= 5
     assert "run" not in finding["conditions"]
     assert "(run " not in finding["message"]
-
-
-def test_a_wrong_case_that_is_right_by_a_wider_class_alone_is_made_smaller() -> None:
-    """The numbers of the smallest failing case are small, and their errors are less than bfloat16's roundings."""
-    target = _where(lambda node, feeds: feeds["X"].shape[-1] > 4, "sizes.input-tail-of-4")
-    findings, results, probes = findings_on(target, _small("RNN"))
-    (finding,) = findings
-    assert (finding["fault"], finding["conditions"]) == ("sizes.input-tail-of-4", "5 features of X or more")
-    assert finding["foretold"] >= 5
-    assert false_sentences(findings, results, probes, _truth("sizes.input-tail-of-4")) == []
 
 
 @pytest.mark.long
@@ -260,17 +225,14 @@ def test_a_wrong_case_that_is_right_by_a_wider_class_alone_is_made_smaller() -> 
     ],
 )
 def test_a_fault_beside_another_is_not_taken_for_a_third(ids: Sequence[str]) -> None:
-    op = "LSTM" if "lengths.states-run-on" in ids else "RNN"
-    specs = [s for version in versions_of(op) for s in profile("smoke", op, version) if not s.illegal]
-    findings, results, probes = findings_on(of_faults(ids), specs)
-    named = {f["fault"] for f in findings if f["foretold"]}
+    specs = _legal("LSTM" if "lengths.states-run-on" in ids else "RNN")
+    named = {f["fault"].partition("@")[0] for f in _true_findings(of_faults(ids), specs, *ids) if f["foretold"]}
     assert named
-    assert {name.partition("@")[0] for name in named} <= {*ids}
-    assert false_sentences(findings, results, probes, _truth(*ids)) == []
+    assert named <= {*ids}
 
 
 def test_sentences_that_are_false_are_seen() -> None:
-    findings, results, probes = findings_on(of_faults(["clip.ignored"]), SPECS)
+    findings, results, probes = findings_on(of_faults(["clip.ignored"]), _legal("LSTM"))
     (finding,) = findings
     wrong = {**finding, "conditions": "both directions", "title": "Ignores clip (with both directions)"}
     lines = false_sentences([wrong], results, probes, _truth("bias.ignored"))  # type: ignore[list-item]
