@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -16,11 +13,13 @@ from onnxspec.cases import Case, CaseSpec, build_case, profile
 from onnxspec.cases.operators.extended_lstm.axes import B, R, W, X
 from onnxspec.cases.operators.extended_lstm.spec import extended
 from onnxspec.cases.specs.features import illegal_cases
-from onnxspec.conformance.judging.judgement import FAILING, Judgement, Verdict
+from onnxspec.conformance.judging.judgement import FAILING, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.proof.staged import Implementation, Stage, judge_staged, staged_outcome
-from onnxspec.conformance.results.grades import BIAS_ERRORS, BIAS_UNITS
+from onnxspec.conformance.results.grades import biases
+from onnxspec.conformance.results.result import result_of
 from onnxspec.reference import CELLS as OPERATORS
-from onnxspec.reference import FAULTS, FORMATS, Fault, IllegalNode, Interpretations, Node, configure, faults_of
+from onnxspec.reference import FAULTS, FORMATS, IllegalNode, Interpretations, Node, configure, faults_of
 from onnxspec.reference.kernels.kernel import STYLES, Style, run_kernel
 
 from ...recurrent import recurrent_versions
@@ -155,9 +154,8 @@ def test_a_fault_passes_where_it_does_not_show(id: str, changes: dict[str, Any])
 
 def test_a_session_is_run_again_only_where_something_is_kept() -> None:
     trial = build_case(PLAIN).trial
-    assert [len(lists) for lists in staged_outcome(trial, FAULTS["session.varies"]).outputs] == [2]
-    assert [len(lists) for lists in staged_outcome(trial, FAULTS["session.initial-h-kept"]).outputs] == [1]
-    assert [len(lists) for lists in staged_outcome(trial, FAULTS["bias.ignored"]).outputs] == [1]
+    for id, count in (("session.varies", 2), ("session.initial-h-kept", 1), ("bias.ignored", 1)):
+        assert [len(lists) for lists in staged_outcome(trial, FAULTS[id]).outputs] == [count]
 
 
 SHARING = {
@@ -201,10 +199,9 @@ def test_a_fault_that_accepts_something_fails_where_that_is_forbidden_and_nowher
     accepting = {d.topic: d for d in FAULTS.values() if d.accepts and set(OPERATORS) & set(d.operators)}
     models = [build_case(spec) for op in OPERATORS for spec in illegal_cases(op, 14)]
     forbidden = [case for case in models if case.trial.violation is not None and not case.trial.violation.open]
-    assert {case.trial.violation.topic for case in forbidden if case.trial.violation} == set(accepting)
-    for case in forbidden:
-        assert case.trial.violation is not None
-        topic = case.trial.violation.topic
+    topics = [case.trial.violation.topic for case in forbidden if case.trial.violation is not None]
+    assert set(topics) == set(accepting)
+    for case, topic in zip(forbidden, topics, strict=True):
         assert judge_staged(case, accepting[topic]).verdict is Verdict.NOT_REJECTED, case.spec.id
         other = next(d for t, d in accepting.items() if t != topic)
         assert judge_staged(case, other).verdict is Verdict.PASS
@@ -234,10 +231,8 @@ def test_a_broken_convention_is_a_flag() -> None:
 def test_the_hidden_state_that_is_not_the_last_of_Y_is_named() -> None:
     spec = CaseSpec("LSTM", 14, direction="bidirectional", T=4, N=3, I=2, H=5, lengths="ragged", outputs=ALL)
     judgement = judge_staged(build_case(spec), FAULTS["outputs.last-row-of-tensor"])
-    assert judgement.verdict is Verdict.WRONG
-    assert judgement.clause == "lstm.outputs.last-hidden"
-    assert judgement.where is not None
-    assert judgement.where["output"] == "Y_h"
+    assert (judgement.verdict, judgement.clause) == (Verdict.WRONG, "lstm.outputs.last-hidden")
+    assert (judgement.where or {})["output"] == "Y_h"
 
 
 def test_one_unit_between_the_hidden_state_and_the_last_of_Y_may_be_two_roundings_but_more_is_wrong() -> None:
@@ -322,43 +317,12 @@ def test_a_runtime_that_computes_in_a_half_type_throughout_is_inaccurate(inner: 
     assert sum(j.accuracy == named for j in judgements) > len(judgements) / 2
 
 
-# Drift: the mean of signed errors shows errors that are within each bound.
-
-
-def bias(implementation: Implementation | Fault, chosen: Iterable[Case]) -> dict[str, tuple[float, float, float]]:
-    """Return the mean signed error, the same towards larger magnitude, and their standard error, in u, by type."""
-    sums: dict[str, Any] = defaultdict(lambda: np.zeros(4))
-    for case in chosen:
-        judgement: Judgement = judge_staged(case, implementation)
-        assert judgement.verdict in NOT_ACCUSED
-        sums[case.spec.type] += judgement.error_sums
-    return {dtype: (s[0] / s[3], s[1] / s[3], math.sqrt(s[2]) / s[3]) for dtype, s in sums.items()}
-
-
-def is_biased(shift: float, scale: float, error: float) -> bool:
-    return max(abs(shift), abs(scale)) > max(BIAS_UNITS, BIAS_ERRORS * error)
-
-
-@pytest.mark.parametrize("style", STYLES.values(), ids=list(STYLES))
-def test_conforming_variants_are_not_biased(style: Style) -> None:
-    for dtype, numbers in bias(kernel(style), cases(data="numerics")).items():
-        assert not is_biased(*numbers), dtype
-
-
-DRIFTING = [(op, d) for d in FAULTS.values() if d.kind == "bias" for op in d.operators]
-
-
-@pytest.mark.parametrize(("op", "chosen"), DRIFTING, ids=[f"{op}-{d.id}" for op, d in DRIFTING])
-def test_drift_within_the_radius_is_a_bias_in_every_type_that_it_shows_in(op: str, chosen: Fault) -> None:
-    for dtype in chosen.types:
-        (statistic,) = bias(chosen, cases(op=op, type=dtype, data="numerics")).values()
-        assert is_biased(*statistic), dtype
-
-
 def test_storing_by_cutting_digits_off_is_a_bias() -> None:
-    # Half types from float32 by dropping bits: never far enough to exceed a bound, always towards zero.
-    biases = bias(kernel(Style("s", work="float32", truncates=True)), cases(data="numerics"))
+    """Dropping bits of float32 never exceeds a bound of a half type, and always errs towards zero."""
+    cutting = kernel(Style("s", work="float32", truncates=True))
+    judged = [(case.spec, judge_staged(case, cutting)) for case in cases(data="numerics")]
+    assert {judgement.verdict for _, judgement in judged} <= NOT_ACCUSED
+    by_type = biases([result_of(SpecProbe(spec), "", judgement, 0.0, None) for spec, judgement in judged])
     for dtype in ("float16", "bfloat16"):
-        shift, scale, error = biases[dtype]
-        assert is_biased(shift, scale, error)
-        assert scale < -0.5
+        assert by_type[dtype]["biased"]
+        assert by_type[dtype]["scale"] < -0.5
