@@ -10,7 +10,7 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,15 +19,14 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from click.testing import CliRunner
 from numpy.typing import NDArray
 from rich.console import Console
 
 from onnxspec.cases import Feed, Trial, build_case, profile
-from onnxspec.cases.operators.extended_lstm.axes import calibrated
+from onnxspec.cases.operators.extended_lstm.axes import B, R, W, X, calibrated
+from onnxspec.cases.operators.extended_lstm.spec import extended
 from onnxspec.cases.portable import case_from_json
 from onnxspec.cases.profiles import written_cases
-from onnxspec.conformance.cli.application import app
 from onnxspec.conformance.cli.explanation import print_explanation
 from onnxspec.conformance.diagnosis import explainer
 from onnxspec.conformance.diagnosis.explainer import Explainer
@@ -37,11 +36,9 @@ from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.naming import UnknownName
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select_probes
-from onnxspec.conformance.probes.stream import CaseRun
-from onnxspec.conformance.proof.proof import prove
-from onnxspec.conformance.results.evidence import Kept
+from onnxspec.conformance.proof.proof import Proof, prove
+from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.conformance.results.expected.entries import Entry
-from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.running.run import Plan
 from onnxspec.conformance.showing.evidence import evidence_of
 from onnxspec.conformance.targets.target import Target, parse_target
@@ -53,9 +50,11 @@ from onnxspec.reference.operators.extended_lstm.document import resolve
 from onnxspec.reference.operators.extended_lstm.operator import arithmetic_of
 
 from ...quark import QuarkNode, shipped_kernel
+from ..diagnosis.in_process import Arrays, case_run, failing_case, matcher, results_on
+from ..diagnosis.in_process import Target as Kernel
+from ..miniatures import Finished
 
 FULL = [*written_cases("full", "ExtendedLSTM", 1), *profile("core", "ExtendedLSTM", 1)]
-TARGET = Target("quark", "quark")
 OPERATOR = operator_of("ExtendedLSTM")
 ONNX, EXTENDED = operator_names(""), operator_names("com.amd.quark")
 
@@ -64,44 +63,29 @@ def case(about: str, number: int = 0) -> Any:
     return [spec for spec in FULL if spec.about == about and not spec.illegal][number]
 
 
-def shipped(spec: Any) -> Outcome:
-    """Return the outcome of the shipped kernel."""
-    trial = build_case(spec).trial
-    outputs = []
-    for feed in trial.feeds:
-        outputs.append(((shipped_kernel(QuarkNode(trial.node.attributes, feed.inputs)),),))
-    return Outcome(spec.id, "ran", "run", tuple(outputs))
+def shipped(node: Node, inputs: Arrays) -> Arrays:
+    return {"Y": shipped_kernel(QuarkNode(node.attributes, inputs))}
 
 
-def judged(spec: Any, outcome: Outcome | None = None, accuracy: str = "standard") -> Judgement:
-    return judge(build_case(spec).trials, [outcome or shipped(spec)], accuracy)
+def returning(array: Any) -> Kernel:
+    return lambda node, inputs: {"Y": array}
 
 
-def returned(spec: Any, *arrays: NDArray[Any] | None) -> Outcome:
-    return Outcome(spec.id, "ran", "run", tuple(((array,),) for array in arrays))
+def judged(spec: Any, kernel: Kernel = shipped, accuracy: str = "standard") -> Judgement:
+    return judge_staged(build_case(spec), kernel, accuracy)
 
 
-def results_of(
-    specs: Sequence[Any], answers: Mapping[str, Outcome] | None = None
-) -> tuple[list[Result], dict[str, Any], Kept]:
-    kept, probes, results = Kept(), {}, []
-    for spec in specs:
-        probe = SpecProbe(spec)
-        outcome = (answers or {}).get(spec.id) or shipped(spec)
-        judgement = judged(spec, outcome)
-        kept.offer(CaseRun(probe, probe.prepare(), (outcome,), judgement))
-        probes[probe.id] = probe
-        results.append(result_of(probe, "quark", judgement, 0.0, None))
-    return results, probes, kept
+def judged_runs(spec: Any, *runs: tuple[Any, ...]) -> Judgement:
+    """Return the verdict on several runs of the same feeds, with their outputs."""
+    return judge(build_case(spec).trials, [Outcome(spec.id, "ran", "run", (runs,))])
 
 
-def explained(specs: Sequence[Any], answers: Mapping[str, Outcome] | None = None) -> dict[str, tuple[str, ...]]:
-    results, probes, kept = results_of(specs, answers)
-    return explainer.explained(results, probes, kept, "standard")
+def explained(specs: Sequence[Any], kernel: Kernel = shipped) -> dict[str, tuple[str, ...]]:
+    return explainer.explained(*results_on(kernel, specs), "standard")
 
 
 def script_of(spec: Any) -> str:
-    script = SpecProbe(spec).prepare().script(TARGET)
+    script = SpecProbe(spec).prepare().script(Target("quark", "quark"))
     assert script is not None
     return script
 
@@ -112,26 +96,27 @@ def script_of(spec: Any) -> str:
 def test_each_target_runs_what_it_is_about() -> None:
     onnx, quark = parse_target("onnxruntime"), parse_target("quark")
     assert (onnx.operators, quark.operators) == (ONNX, EXTENDED)
-    assert {probe.op for probe in select_probes(Selection("smoke"), quark.operators)} == {"ExtendedLSTM"}
-    assert {probe.op for probe in select_probes(Selection("smoke"), onnx.operators)} == set(ONNX)
-    both = select_probes(Selection("smoke"), (*ONNX, *EXTENDED))
-    plan = Plan(Selection("smoke"), tuple(both), (onnx, quark))
-    assert {probe.op for probe in plan.probes_of(quark)} == {"ExtendedLSTM"}
-    assert {probe.op for probe in plan.probes_of(onnx)} == set(ONNX)
+    plan = Plan(Selection("smoke"), tuple(select_probes(Selection("smoke"), (*ONNX, *EXTENDED))), (onnx, quark))
+    for target in plan.targets:
+        of_target = {*target.operators}
+        assert {probe.op for probe in plan.probes_of(target)} == of_target
+        assert {probe.op for probe in select_probes(Selection("smoke"), target.operators)} == of_target
 
 
 def test_operators_and_cases_by_name() -> None:
-    chosen = select_probes(Selection("smoke", ops=("ExtendedLSTM",)), ONNX)
-    assert [probe.id for probe in chosen] == [spec.id for spec in profile("smoke", "ExtendedLSTM", 1)]
-    wanted = case("batch").id
-    assert [p.id for p in select_probes(Selection("smoke", cases=(wanted,)), EXTENDED)] == [wanted]
-    assert [p.id for p in select_probes(Selection("smoke", cases=(wanted,)), ONNX)] == [wanted]
-    lstm = profile("core", "LSTM", 14)[0].id
-    assert [s.id for s in select_probes(Selection(cases=(lstm,)), EXTENDED)] == [lstm]
+    def chosen(operators: Sequence[str], **fields: Any) -> list[str]:
+        return [probe.id for probe in select_probes(Selection("smoke", **fields), operators)]
+
+    smoke = [spec.id for spec in profile("smoke", "ExtendedLSTM", 1)]
+    assert chosen(ONNX, ops=("ExtendedLSTM",)) == chosen(ONNX, cases=("extendedlstm-*",)) == smoke
+    wanted, lstm = case("batch").id, profile("core", "LSTM", 14)[0].id
+    for operators in (EXTENDED, ONNX):
+        assert chosen(operators, cases=(wanted,)) == [wanted]
+        assert chosen(operators, cases=(lstm,)) == [lstm]
     with pytest.raises(UnknownName, match="ExtendedLSTN"):
-        select_probes(Selection(ops=("ExtendedLSTN",)), ONNX)
+        chosen(ONNX, ops=("ExtendedLSTN",))
     with pytest.raises(UnknownName, match="float16"):
-        select_probes(Selection(types=("float16",)), EXTENDED)
+        chosen(EXTENDED, types=("float16",))
 
 
 # Verdict
@@ -157,8 +142,7 @@ def test_what_is_wrong_names_its_clause_and_its_size(about: str, clause: str) ->
     judgement = judged(case(about))
     assert judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE)
     assert judgement.clause == f"extendedlstm.{clause}"
-    assert judgement.where is not None
-    assert judgement.where["units"] > 1
+    assert (judgement.where or {})["units"] > 1
     assert "units of y_scale" in judgement.message
 
 
@@ -172,7 +156,9 @@ TWO_FAULTS = (
 def test_what_bfloat16_would_hold_is_two_faults_where_other_results_need_no_such_class() -> None:
     both = case_from_json(json.loads(TWO_FAULTS))
     assert (judged(both).verdict, judged(both).accuracy) == (Verdict.INACCURATE, None)
-    results, probes, kept = results_of([both, case("infinite-one"), case("y-zero-point-32767"), case("realistic")])
+    results, probes, kept = results_on(
+        shipped, [both, case("infinite-one"), case("y-zero-point-32767"), case("realistic")]
+    )
     right = [r for r in results if r.verdict is Verdict.PASS]
     wrong = {r.case: r for r in with_needed_classes([*results, *right, *right])}
     assert wrong[both.id].verdict is Verdict.WRONG
@@ -184,12 +170,11 @@ def test_what_bfloat16_would_hold_is_two_faults_where_other_results_need_no_such
 def test_forms_that_are_wrong() -> None:
     spec = case("realistic", 3)
     Y = np.zeros((5, 2, 1, 3), np.float32)
-    for array, reason in ((Y[:4], "shape"), (Y.astype(np.float64), "type"), (None, "form")):
-        judgement = judged(spec, Outcome(spec.id, "ran", "run", (((array,),),)))
+    for run, reason in (((Y[:4],), "shape"), ((Y.astype(np.float64),), "type"), ((None,), "form"), ((Y, Y), "count")):
+        judgement = judged_runs(spec, run)
         assert (judgement.verdict, judgement.reason) == (Verdict.MALFORMED, reason)
-    judgement = judged(spec, Outcome(spec.id, "ran", "run", (((Y, Y),),)))
-    assert judgement.reason == "count"
-    assert judged(spec, Outcome(spec.id, "crashed", message="x")).verdict is Verdict.CRASHED
+    crashed = Outcome(spec.id, "crashed", message="x")
+    assert judge(build_case(spec).trials, [crashed]).verdict is Verdict.CRASHED
 
 
 def test_nan_is_not_judged_and_what_does_not_depend_on_it_is() -> None:
@@ -204,11 +189,7 @@ def test_nan_is_not_judged_and_what_does_not_depend_on_it_is() -> None:
 def test_conforming_variants_are_not_accused(style: str) -> None:
     kernel = OPERATOR.conforming[style]
     for topic in ("realistic", "asymmetric", "output-beyond-0.6", "xw-power-of-two", "ties", "batch", "large-inputs"):
-        spec = case(topic)
-        trial = build_case(spec).trial
-        judgement = judged(
-            spec, returned(spec, *(kernel.run(trial.node, f.inputs)["Y"] for f in trial.feeds)), kernel.accuracy
-        )
+        judgement = judged(case(topic), kernel.run, kernel.accuracy)
         assert judgement.verdict is Verdict.PASS, (topic, judgement.message)
 
 
@@ -218,8 +199,7 @@ def test_repeats_that_differ_and_are_all_wrong_are_wrong() -> None:
     shape = (spec.T, 2, spec.N, spec.H)
     bad, worse = np.full(shape, 0.9, np.float32), np.full(shape, 0.8, np.float32)
     right = evaluate(build_case(spec).trial.node, build_case(spec).trial.feeds[-1].inputs)["Y"].astype(np.float32)
-    all_wrong = judged(spec, Outcome(spec.id, "ran", "run", (((bad,), (worse,)),)))
-    unstable = judged(spec, Outcome(spec.id, "ran", "run", (((bad,), (right,)),)))
+    all_wrong, unstable = judged_runs(spec, (bad,), (worse,)), judged_runs(spec, (bad,), (right,))
     assert (all_wrong.verdict, unstable.verdict) == (Verdict.WRONG, Verdict.UNSTABLE)
     assert "nondeterministic" in all_wrong.flags
 
@@ -291,7 +271,7 @@ def test_narrow_floats_are_judged_by_the_bound_that_holds_them(accuracy: str) ->
 
 def test_nothing_passes_by_a_bound_that_says_nothing() -> None:
     spec = case("pre-activation-300")
-    nothing = returned(spec, np.zeros((spec.T, 2, spec.N, spec.H), np.float32))
+    nothing = returning(np.zeros((spec.T, 2, spec.N, spec.H), np.float32))
     assert judged(spec, nothing, "bf16-math").verdict is Verdict.INCONCLUSIVE
     assert judged(spec, nothing, "standard").verdict is Verdict.WRONG
 
@@ -304,13 +284,13 @@ def test_a_state_beyond_the_range_may_be_shown_rounded(seed: int) -> None:
     node = resolve(spec.node.attributes, build_case(spec).trial.feeds[-1].inputs)
     exact = computation_of(node, "as-computed").evaluate()
     shown = exact.astype(ml_dtypes.bfloat16).astype(np.float32)
-    assert judged(spec, returned(spec, shown), "bf16-math").verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
+    assert judged(spec, returning(shown), "bf16-math").verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)
 
 
 def test_two_numbers_explain_nothing() -> None:
     spec = replace(case("asymmetric"), seed=10)
     assert (spec.T, spec.H) == (1, 1)
-    assert results_of([spec])[0][0].failing
+    assert results_on(shipped, [spec])[0][0].failing
     assert explained([spec]) == {}
 
 
@@ -318,26 +298,41 @@ def test_two_numbers_explain_nothing() -> None:
 
 
 def test_what_the_kernel_does_is_found_out() -> None:
-    specs = [
-        case(topic)
-        for topic in ("xw-power-of-two", "output-beyond-positive", "y-zero-point-32767", "infinite-one", "xw-small-40")
-    ]
-    specs += [case("output-beyond-0.6"), case("realistic")]
-    faults = explained(specs)
-    assert faults[specs[0].id] == ("extended.scales.sign-lost",)
-    assert faults[specs[1].id] == ("extended.output.wraps",)
-    assert faults[specs[2].id] == ("extended.output.zero-point-one-up",)
-    assert faults[specs[3].id] == ("extended.quantization.infinity-lowest",)
-    assert faults[specs[4].id] == ("extended.scales.small-vanish",)
-    assert set(faults[specs[5].id]) == {"extended.output.wraps", "extended.output.zero-point-one-up"}
-    assert specs[6].id not in faults
+    names = {
+        "xw-power-of-two": {"scales.sign-lost"},
+        "output-beyond-positive": {"output.wraps"},
+        "y-zero-point-32767": {"output.zero-point-one-up"},
+        "infinite-one": {"quantization.infinity-lowest"},
+        "xw-small-40": {"scales.small-vanish"},
+        "output-beyond-0.6": {"output.wraps", "output.zero-point-one-up"},
+        "realistic": set(),
+    }
+    faults = explained([case(topic) for topic in names])
+    for topic, expected in names.items():
+        assert {*faults.get(case(topic).id, ())} == {f"extended.{name}" for name in expected}
 
 
 def test_what_has_another_form_than_it_must_have_is_explained_too() -> None:
     spec = case("no-steps")
-    answers = {spec.id: returned(spec, np.zeros((1, 2, spec.N, spec.H), np.float32))}
-    assert results_of([spec], answers)[0][0].verdict is Verdict.MALFORMED
-    assert explained([spec], answers) == {spec.id: ("extended.sizes.at-least-one-step",)}
+    one_step = returning(np.zeros((1, 2, spec.N, spec.H), np.float32))
+    assert judged(spec, one_step).verdict is Verdict.MALFORMED
+    assert explained([spec], one_step) == {spec.id: ("extended.sizes.at-least-one-step",)}
+
+
+def test_what_shows_only_beside_other_faults_is_named_with_them() -> None:
+    """A sum wraps although each term is within its bounds: only other faults make such terms."""
+    beside = ("scales.large-garbage", "pre-activation.terms-saturate", "pre-activation.wraps")
+    names = ("output.wraps", "scales.sign-lost", *beside, "scales.small-vanish", "output.zero-point-one-up")
+    large = failing_case(case("large-inputs"), shipped)
+    assert not large.observation("standard").changes(FAULTS["extended.pre-activation.wraps"])
+    explanation = matcher(known=[FAULTS[f"extended.{name}"] for name in names]).by_known(large)
+    assert {fault.id for fault in explanation or ()} == {f"extended.{name}" for name in beside}
+
+
+@pytest.mark.parametrize("scale", [2.0**-8, 1.25 * 2.0**-8, 2.0**-7, 2.0**-6])
+def test_coarse_outputs_go_past_zero_where_less_than_half_a_unit_is_left(scale: float) -> None:
+    coarse = failing_case(extended("coarse", T=3, I=3, H=20, x=X, w=W, r=R, b=B, y=(scale, 32768), seed=3), shipped)
+    assert coarse.observation("standard").fit([FAULTS["extended.output.coarse-shift"]]) is not None
 
 
 def test_every_case_has_a_script_that_is_python() -> None:
@@ -362,70 +357,60 @@ def test_a_script_without_a_library_shows_nothing(tmp_path: Path) -> None:
     assert done.stderr == "not tried: there is no library 'no.so'; give the path of one\n"
 
 
-def test_a_case_is_explained_as_those_of_onnx_are() -> None:
+def test_a_case_is_explained_as_those_of_onnx_are(inside: Callable[..., Finished]) -> None:
     spec = case("xw-power-of-two")
-    probe = SpecProbe(spec)
-    file = io.StringIO()
-    print_explanation(probe, [shipped(spec)], judged(spec), Console(file=file, width=200))
-    text = file.getvalue()
-    assert "(step 0, forward, row 0)" in text
-    assert "got_levels" in text
-    assert "extendedlstm.quantization" in text
-    alone = CliRunner().invoke(app, ["explain", spec.id], env={"COLUMNS": "200"})
-    assert alone.exit_code == 0
-    assert "must_levels" in alone.output
-    assert "got_levels" not in alone.output
+    run, file = case_run(spec, shipped), io.StringIO()
+    print_explanation(run.probe, run.outcomes, run.judgement, Console(file=file, width=200))
+    for words in ("(step 0, forward, row 0)", "got_levels", "extendedlstm.quantization"):
+        assert words in file.getvalue()
+    done = inside("explain", spec.id)
+    assert done.code == 0
+    assert "must_levels" in done.out
+    assert "got_levels" not in done.out
     forbidden = next(candidate for candidate in FULL if candidate.illegal)
-    assert "must be refused" in CliRunner().invoke(app, ["explain", forbidden.id]).output
-    script = CliRunner().invoke(app, ["explain", spec.id, "--emit", "script"]).output
-    ast.parse(script)
+    assert "must be refused" in inside("explain", forbidden.id).out
+    ast.parse(inside("explain", spec.id, "--emit", "script").out)
 
 
-def test_numbers_of_an_exhibit() -> None:
+def test_the_evidence_of_a_case_has_its_levels() -> None:
     spec = case("xw-power-of-two")
-    trials = build_case(spec).trials
+    run = case_run(spec, shipped)
+    trials = run.prepared.trials
 
-    def exhibit(outcome: Outcome) -> dict[str, Any]:
-        feeds = [feed.fed for feed in trials[0].feeds]
-        return evidence_of(trials[0].model, feeds, trials, judged(spec, outcome), [outcome], "standard")
+    def evidence(*outcomes: Outcome) -> dict[str, Any]:
+        judgement = judge(trials, outcomes)
+        return evidence_of(
+            trials[0].model, [feed.fed for feed in trials[0].feeds], trials, judgement, outcomes, "standard"
+        )
 
-    numbers = exhibit(shipped(spec))["numbers"]
+    numbers = evidence(*run.outcomes)["numbers"]
     assert numbers["parting"]["ratio"] > 1
     assert len(numbers["plane"]["ratio"]) == spec.T
     assert numbers["gates"]["names"] == ["got_levels", "must_levels", "off_by"]
-    assert "numbers" not in exhibit(Outcome(spec.id, "refused"))
+    assert "numbers" not in evidence(Outcome(spec.id, "refused"))
 
 
 def test_what_a_target_is_known_for_no_other_case_has_to_show() -> None:
     spec = replace(case("asymmetric"), seed=10)
-    probe = SpecProbe(spec)
-    case_run = CaseRun(probe, probe.prepare(), (shipped(spec),), judged(spec))
-    assert Explainer("standard", 1000).explain(case_run) == ()
+    run = case_run(spec, shipped)
+    assert Explainer("standard", 1000).explain(run) == ()
     faults = ("extended.output.zero-point-*", "extended.gates.*")
     with_entry = Explainer("standard", 1000, [Entry(reason="known", op="ExtendedLSTM", faults=faults)])
-    assert with_entry.explain(case_run) == ("extended.output.zero-point-one-up",)
+    assert with_entry.explain(run) == ("extended.output.zero-point-one-up",)
 
 
 # Proof
 
 
-def test_a_fault_is_proved_or_survives() -> None:
-    *_, proof = prove([case("realistic", 3), case("realistic", 4)], ["extended.gates.order-ifoc"])
-    assert not isinstance(proof, int)
-    assert proof.rows[0].proved
+@pytest.mark.parametrize(
+    ("numbers", "fault", "proved"),
+    [((3, 4), "extended.gates.order-ifoc", True), ((3,), "extended.batch.rows-alike", False)],
+)
+def test_a_fault_is_proved_or_survives(numbers: Sequence[int], fault: str, proved: bool) -> None:
+    *_, proof = prove([case("realistic", number) for number in numbers], [fault])
+    assert isinstance(proof, Proof)
+    assert [row.proved for row in proof.rows] == [proved]
     assert not proof.false_positives
-    *_, proof = prove([case("realistic", 3)], ["extended.batch.rows-alike"])
-    assert not isinstance(proof, int)
-    assert proof.surviving
-
-
-OWN = [d.id for d in FAULTS.values() if "ExtendedLSTM" in d.operators]
-
-
-def test_there_are_faults_of_every_kind() -> None:
-    kinds = {id.split(".")[1] for id in OWN}
-    assert {"quantization", "scales", "pre-activation", "output", "state", "directions", "interface"} <= kinds
-    assert len(OWN) >= 20
 
 
 # A separate worker
