@@ -35,6 +35,15 @@ def commands(module: str, *several: tuple[str | Path, ...]) -> list[dict[str, An
     return answers
 
 
+def results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the results of a run folder by target and case."""
+    read: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in map(json.loads, (folder / "results.jsonl").read_text().splitlines()):
+        if row["record"] in ("result", "update"):
+            read.setdefault((row["target"], row["case"]), {}).update(row)
+    return read
+
+
 def answer() -> None:
     """Read commands from standard input, run them and print their exit codes and texts."""
     became = []
@@ -50,6 +59,6 @@ def answer() -> None:
 
 
 if __name__ == "__main__":
-    from . import cases_masked, cases_scaled, leaky, named  # noqa: F401 - registers them
+    from . import leaky, masked, named  # noqa: F401 - registers them
 
     answer()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 from . import ROOT, documented
+from .several import results
 
 COMMAND = "from onnxspec.conformance.cli.application import main; main()"
 
@@ -42,13 +44,14 @@ def test_the_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
     assert "Conforms: yes: all 19 checked cases are correct" in done.stdout, done.stdout + done.stderr
 
 
-RIGHT = """
+SMOOTH = """
 import numpy as np
 import onnx
 
 
 class Adapter:
-    def __init__(self, options): ...
+    def __init__(self, options):
+        self.wrong = options.get("wrong", "")
 
     def describe(self):
         return {"runtime": "smooth", "version": "1"}
@@ -64,31 +67,63 @@ class Adapter:
         x, decay = given["input"], given["decay"]
         numbers = np.concatenate([given.get("past", np.zeros_like(x[:, :1])), x], axis=1)
         output = numbers[:, 1:] + decay * numbers[:, :-1]
-        return [np.abs(output) if self.mode == b"absolute" else output, numbers[:, -1:]]
+        last = numbers[:, -1:].copy()
+        if self.wrong:
+            {"output": output, "last": last}[self.wrong][1, -1] += 1
+        return [np.abs(output) if self.mode == b"absolute" else output, last]
+"""
+TARGETS = """
+right = { adapter = "smooth_adapter.py" }
+output = { adapter = "smooth_adapter.py", options = { wrong = "output" } }
+last = { adapter = "smooth_adapter.py", options = { wrong = "last" } }
 """
 
 
+def smooth(folder: Path, *changes: tuple[str, str]) -> tuple[Path, tuple[str, str]]:
+    """Return a folder with Smooth, as the documentation shows it but for changes, and an option with its targets."""
+    site = installed(folder / "site", "smooth_operator", "smooth")
+    documented(site, *changes)
+    (site / "smooth_adapter.py").write_text(SMOOTH)
+    (site / "targets.toml").write_text(TARGETS)
+    return site, ("--targets-file", str(site / "targets.toml"))
+
+
 def test_the_described_operator_of_the_documentation_is_one(tmp_path: Path) -> None:
-    site = installed(tmp_path / "site", "smooth_operator", "smooth")
-    documented(site)
+    site, targets = smooth(tmp_path)
     done = onnxspec(site, "prove", "--op", "Smooth", "--out", str(tmp_path / "proof.csv"))
     assert done.returncode == 0, done.stdout + done.stderr
     caught = re.search(r"cases catch (\d+) of (\d+) faults", done.stdout)
     assert caught is not None
     assert caught[1] == caught[2]
     assert int(caught[1]) >= 15  # two of them are written in the document
-    (site / "smooth_adapter.py").write_text(RIGHT)
-    (site / "targets.toml").write_text('[right]\nadapter = "smooth_adapter.py"\n')
-    target = ("--target", "right", "--targets-file", str(site / "targets.toml"))
-    done = onnxspec(site, "run", "--op", "Smooth", "--profile", "smoke", *target, "--out", str(tmp_path / "run"))
+    out = ("--out", str(tmp_path / "run"))
+    done = onnxspec(site, "run", "--op", "Smooth", "--profile", "smoke", "--target", "right", *targets, *out)
     assert "Conforms: yes" in done.stdout, done.stdout + done.stderr
 
 
+def test_wrong_elements_are_placed_by_the_axes_of_their_output(tmp_path: Path) -> None:
+    """Axes have the names that the form gives them (`last`), or else those of their sizes (`output`)."""
+    site, targets = smooth(tmp_path, (", axes=AXES),  # axes: their names in messages", "),"))
+    both = ("--target", "output", "--target", "last", *targets)
+    case, run = "smooth-1.float32.b2-l4.d34d10", tmp_path / "run"
+    done = onnxspec(site, "run", "--case", case, *both, "--out", str(run))
+    assert done.returncode == 1, done.stdout + done.stderr
+    places = {"output": "output[1, 3] (row 1, length 3)", "last": "last[1, 0] (row 1, position 0)"}
+    messages = {target: row["message"] for (target, _), row in results(run).items()}
+    assert {target: message.partition(" is ")[0] for target, message in messages.items()} == places
+    evidence = [json.loads(path.read_text())["numbers"] for path in run.rglob("evidence.json")]
+    assert {numbers["parting"]["place"] for numbers in evidence} == {"output[1, 3]", "last[1, 0]"}
+    assert not any("gates" in numbers for numbers in evidence)
+    for options, place in ((("--target", "last", *targets), "last[1, 0]"), ((), "output[0, 0]")):
+        done = onnxspec(site, "explain", case, *options)
+        assert place in done.stdout, done.stdout + done.stderr
+        assert "after the last step" not in done.stdout.lower()
+
+
 def test_an_attribute_may_have_whole_numbers_as_choices(tmp_path: Path) -> None:
-    site = installed(tmp_path / "site", "smooth_operator", "smooth")
     texts = ('"mode": "STRING"', '"mode": "INT"'), ('"mode": "plain"', '"mode": 0'), ('("plain", "absolute")', "(0, 1)")
     uses = ('== "absolute"', "== 1"), ("mode: str", "mode: int"), ('"plain", "absolute")', "0, 1)")
-    documented(site, *texts, *uses, ("mode-absolute", "mode-1"))
+    site, _ = smooth(tmp_path, *texts, *uses, ("mode-absolute", "mode-1"))
     done = onnxspec(site, "list", "--op", "Smooth")
     assert done.returncode == 0, done.stderr
     assert ".illegal-mode.mode-unknown." in done.stdout, done.stderr
@@ -98,8 +133,7 @@ def test_an_attribute_may_have_whole_numbers_as_choices(tmp_path: Path) -> None:
 
 
 def test_a_fault_of_an_input_that_there_is_not_is_named_before_all_others(tmp_path: Path) -> None:
-    site = installed(tmp_path / "site", "smooth_operator", "smooth")
-    documented(site, ("with_inputs(c, decay=-c.", "with_inputs(c, dacay=-c."))
+    site, _ = smooth(tmp_path, ("with_inputs(c, decay=-c.", "with_inputs(c, dacay=-c."))
     fault = ("--fault", "smooth.decay.negative", "--out", str(tmp_path / "proof.csv"))
     done = onnxspec(site, "prove", "--op", "Smooth", *fault)
     assert done.returncode == 1

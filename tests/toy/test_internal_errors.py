@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from .several import commands
-from .test_toy import results, targets
+from .several import commands, results
+from .test_commands import targets
 
 __all__ = ["targets"]  # the fixture
 
@@ -20,7 +20,7 @@ PLACE = "(tests/toy/raising.py, line "
 
 
 @pytest.fixture(scope="module")
-def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, Any]]]:
+def became(targets: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, dict[str, Any]]]:
     """Return the result of every command by its name, and the folder of the files that they wrote."""
     folder = tmp_path_factory.mktemp("mishaps")
     node = helper.make_node("Leaky", ["X"], ["Y"], domain="toy.example", decay=0.5)
@@ -28,24 +28,23 @@ def became(targets: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
     graph = helper.make_graph([node], "leaky", values[:1], values[1:])
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("toy.example", 1)]
     onnx.save(helper.make_model(graph, opset_imports=opsets), folder / "model.onnx")
-    of = ("--targets-file", targets)
     several = {
-        "right": ("run", *LEGAL, "--target", "right", *of, "--record",
+        "right": ("run", *LEGAL, "--target", "right", *targets, "--record",
                   "--out", folder / "right", "--junit", folder / "right.xml"),
-        "wrong": ("run", *LEGAL, "--target", "wrong", *of, "--out", folder / "wrong"),
+        "wrong": ("run", *LEGAL, "--target", "wrong", *targets, "--out", folder / "wrong"),
         "certify": ("certify", folder / "right", "--out", folder / "package.zip", "--product", "toy",
                     "--vendor", "nobody"),
         "prove": ("prove", "--op", "Leaky", "--out", folder / "proof.csv"),
-        "fuzz": ("fuzz", "--op", "Leaky", "--target", "right", *of, "--examples", "8", "--seed", "1",
+        "fuzz": ("fuzz", "--op", "Leaky", "--target", "right", *targets, "--examples", "8", "--seed", "1",
                  "--out", folder / "fuzz"),
         "check": ("check", folder / "model.onnx"),
         "generate": ("generate", "--out", folder / "cases", "--op", "Leaky", "--all"),
-        "explain": ("explain", "leaky-1.float32.b2-i3-n1-s1.", "--target", "right", *of),
-        "unlisted": ("run", "--op", "Leaky", "--profile", "full", "--target", "right", *of,
+        "explain": ("explain", "leaky-1.float32.b2-i3-n1-s1.", "--target", "right", *targets),
+        "unlisted": ("run", "--op", "Leaky", "--profile", "full", "--target", "right", *targets,
                      "--out", folder / "unlisted"),
-        "nonce": ("run", "--op", "Leaky", "--profile", "smoke", "--target", "right", *of, "--nonce", "4",
+        "nonce": ("run", "--op", "Leaky", "--profile", "smoke", "--target", "right", *targets, "--nonce", "4",
                   "--out", folder / "nonce"),
-        "model": ("run", folder / "model.onnx", "--target", "right", *of, "--out", folder / "of-model"),
+        "model": ("run", folder / "model.onnx", "--target", "right", *targets, "--out", folder / "of-model"),
         "script": ("explain", "leaky-1.float32.b2-i3-n1-s1.", "--emit", "script"),
         "list": ("list", "--op", "Leaky", "--profile", "full"),
     }  # fmt: skip

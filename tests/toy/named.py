@@ -11,7 +11,7 @@ from onnxspec.cases import register as register_cases
 from onnxspec.reference import Node, register
 from onnxspec.reference.documents import Document
 
-from ..leaky import DOMAIN, VERSION, Leak, Leaky, LeakyFamily, LeakySpec
+from .leaky import DOMAIN, VERSION, Leak, Leaky, LeakyFamily, LeakySpec
 
 OP = f"{DOMAIN}::LSTM"
 _FORMS = {"signal": replace(VERSION.tensors["X"], name="signal"), "Y": VERSION.tensors["Y"]}
@@ -27,7 +27,7 @@ class NamedLeak(Leak):
 
 
 class Named(Leaky):
-    document = Document("LSTM", DOMAIN, Path(__file__).with_name("clauses.toml"), {1: NAMED})
+    document = Document("LSTM", DOMAIN, Path(__file__).with_name("named.toml"), {1: NAMED})
 
     def resolve(self, node: Node, inputs: Mapping[str, Any], interpretations: Any = None) -> Leak:
         leak = super().resolve(node, {"X": inputs["signal"]})

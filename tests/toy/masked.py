@@ -1,8 +1,9 @@
-"""MaskedLeaky, which extends Leaky: directions, a mask, a function, a second output, and an open question."""
+"""MaskedLeaky, which extends Leaky: directions, a mask, a second output, and an open question."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,20 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxspec.reference import (
-    IllegalNode,
-    Interpretations,
-    Node,
-    OperatorVersion,
-    budget,
-    fault,
-    register,
-)
+from onnxspec.cases import Violation
+from onnxspec.cases import register as register_cases
+from onnxspec.cases.axes import set_to
+from onnxspec.reference import IllegalNode, Interpretations, Node, OperatorVersion, budget, fault, register
 from onnxspec.reference.documents import Document, Extent, Question, TensorForm
 from onnxspec.reference.numbers import Bounded, Budget
 from onnxspec.reference.recurrent import Steps
 
-from ..leaky import DOMAIN, Leak, Leaky
+from .leaky import DOMAIN, Leak, Leaky, LeakyFamily, LeakySpec
 
 OP = "MaskedLeaky"
 _T, _N, _I, _D = (Extent(name) for name in ("seq_length", "batch_size", "input_size", "num_directions"))
@@ -39,8 +35,8 @@ VERSION = OperatorVersion(
     DOMAIN,
     OP,
     1,
-    attributes={"decay": "FLOAT", "direction": "STRING", "function": "STRING"},
-    defaults={"direction": "forward", "function": "Identity"},
+    attributes={"decay": "FLOAT", "direction": "STRING"},
+    defaults={"direction": "forward"},
     inputs=("X", "mask"),
     required=frozenset({"X"}),
     outputs=("Y", "Y_last"),
@@ -50,7 +46,6 @@ VERSION = OperatorVersion(
     tensors={form.name: form for form in _FORMS},
 )
 _DIRECTIONS = {"forward": ("forward",), "reverse": ("reverse",), "bidirectional": ("forward", "reverse")}
-_FUNCTIONS = {"Identity": lambda x: x, "Relu": lambda x: np.maximum(x, 0.0)}
 
 
 @dataclass(frozen=True)
@@ -59,7 +54,6 @@ class MaskedLeak(Leak):
 
     directions: tuple[str, ...] = ("forward",)
     mask: NDArray[Any] | None = None
-    function: str = "Identity"
     masked_steps: str = "kept"
     backwards: bool = True
     last_in_time: bool = False
@@ -69,19 +63,19 @@ class MaskedLeak(Leak):
         """Return the slice from the positions of X to the steps of a direction, and back."""
         return slice(None, None, -1 if direction == "reverse" and self.backwards else 1)
 
-    def step(self, before: NDArray[Any], X: NDArray[Any], mask: NDArray[Any]) -> NDArray[Any]:
-        """Return the next Y from the one before."""
-        after = _FUNCTIONS[self.function](self.decay * before + X)
-        return np.where(mask[..., np.newaxis] != 0, after, before if self.masked_steps == "kept" else 0.0)
+    def step(self, before: NDArray[Any], way: slice, t: int | slice) -> NDArray[Any]:
+        """Return Y of a step, or of several, from the one before."""
+        mask = np.ones(self.X.shape[:2]) if self.mask is None else self.mask
+        reset = before if self.masked_steps == "kept" else 0.0
+        return np.where(mask[way][t][..., np.newaxis] != 0, self.decay * before + self.X[way][t], reset)
 
     def run(self) -> NDArray[np.float64]:
         """Return Y (T, D, N, I), each direction by itself."""
         Y = np.zeros(self.shape_of("Y"))
-        mask = np.ones(self.X.shape[:2]) if self.mask is None else self.mask
         for d, direction in enumerate(self.directions):
             way, y = self.way(direction), np.full(self.X.shape[1:], self.start)
             for t in range(self.T):
-                y = Y[way, d][t] = self.step(y, self.X[way][t], mask[way][t])
+                y = Y[way, d][t] = self.step(y, way, t)
         return Y
 
     def bounded(self, accuracy: str, observed: Mapping[str, Any]) -> dict[str, Bounded]:
@@ -89,12 +83,10 @@ class MaskedLeak(Leak):
         reported = free if Y is None else Y.astype(np.float64)
         value, radius = np.zeros(free.shape), np.zeros(free.shape)
         allowed = budget(accuracy, "float32")
-        mask = np.ones(self.X.shape[:2]) if self.mask is None else self.mask
         for d, direction in enumerate(self.directions):
             way = self.way(direction)
-            start = np.full((1, *self.X.shape[1:]), self.start)
-            before = np.concatenate([start, reported[way, d][:-1]]) if self.T else reported[:, d]
-            value[way, d] = self.step(before, self.X[way], mask[way])
+            before = np.concatenate([np.full((1, *self.X.shape[1:]), self.start), reported[way, d][:-1]])
+            value[way, d] = self.step(before, way, slice(None))
             radius[way, d] = self.radius(before, self.X[way], allowed, free=Y is None)
         last = Bounded(self.last(reported if Y is not None else value), self.last(radius), allowed)
         return {"Y": Bounded(value, radius, allowed), "Y_last": last}
@@ -111,56 +103,47 @@ class MaskedLeak(Leak):
         """Return Y_last of a Y."""
         first = self.backwards and not self.last_in_time
         ends = [0 if direction == "reverse" and first else -1 for direction in self.directions]
-        return np.stack([Y[end, d] for d, end in enumerate(ends)]) if self.T else np.full(Y.shape[1:], self.start)
+        return np.stack([Y[end, d] for d, end in enumerate(ends)])
 
 
 class MaskedLeaky(Leaky):
     document = Document(
-        OP, DOMAIN, Path(__file__).with_name("clauses.toml"), {1: VERSION},
+        OP, DOMAIN, Path(__file__).with_name("masked.toml"), {1: VERSION},
         questions=(Question("masked_steps", ("kept", "reset")),),
     )  # fmt: skip
     topics = MappingProxyType({"Y_last": "last"})
 
-    def resolve(
-        self, node: Node, inputs: Mapping[str, Any], interpretations: Interpretations | None = None
-    ) -> MaskedLeak:
-        def illegal(topic: str, words: str) -> IllegalNode:
-            return IllegalNode(f"maskedleaky.{topic}", f"MaskedLeaky-1: {words}")
-
-        given = {**VERSION.defaults, **node.attributes}
-        if "decay" not in given:
-            raise illegal("attributes", "decay is missing")
-        if given["direction"] not in _DIRECTIONS or given["function"] not in _FUNCTIONS:
-            raise illegal("attributes", "there is no such direction, or function")
-        decay, directions = float(np.float32(given["decay"])), _DIRECTIONS[given["direction"]]
+    def resolve(self, node: Node, inputs: Mapping[str, Any], interpretations: Any = None) -> MaskedLeak:
+        attributes = {**VERSION.defaults, **node.attributes}
+        if "decay" not in attributes or attributes["direction"] not in _DIRECTIONS:
+            raise IllegalNode("maskedleaky.attributes", "MaskedLeaky-1: no decay, or no such direction")
+        directions = _DIRECTIONS[attributes["direction"]]
         masked = (interpretations or Interpretations()).masked_steps
-        return MaskedLeak(inputs["X"], decay, 0.0, directions, inputs.get("mask"), given["function"], masked)
+        return MaskedLeak(
+            inputs["X"], float(np.float32(attributes["decay"])), 0.0, directions, inputs.get("mask"), masked
+        )
 
     def open_questions(self, node: Node, inputs: Mapping[str, Any]) -> frozenset[str]:
         mask = inputs.get("mask")
         return frozenset({"masked_steps"} if mask is not None and not np.asarray(mask).all() else ())
 
     def steps(
-        self,
-        node: Node,
-        inputs: Mapping[str, Any],
-        reported: Any = None,
-        interpretations: Interpretations | None = None,
+        self, node: Node, inputs: Mapping[str, Any], reported: Any = None, interpretations: Any = None
     ) -> tuple[Steps, ...]:
         leak = self.resolve(node, inputs, interpretations)
-        Y, shown = leak.run(), []
-        for d, direction in enumerate(leak.directions):
-            way = leak.way(direction)
-            positions = np.broadcast_to(np.arange(leak.T)[way][:, np.newaxis], (leak.T, leak.N))
-            shown.append(Steps(direction, positions, leak.lengths, {"kept": leak.decay * Y[way, d]}))
-        return tuple(shown)
+        positions = np.broadcast_to(np.arange(leak.T)[:, np.newaxis], (leak.T, leak.N))
+        ways = [leak.way(direction) for direction in leak.directions]
+        return tuple(
+            Steps(direction, positions[way], leak.lengths, {"kept": leak.decay * leak.run()[way, d]})
+            for d, (direction, way) in enumerate(zip(leak.directions, ways, strict=True))
+        )
 
 
 register(MaskedLeaky())
 masked = partial(fault, operators=(OP,), types=("float32",))
 
 masked(
-    "maskedleaky.mask.ignored", "mask", "Lets every row take part in every step.", lambda leak: replace(leak, mask=None)
+    "maskedleaky.mask.ignored", "mask", "Lets every row take part in all steps.", lambda leak: replace(leak, mask=None)
 )
 masked(
     "maskedleaky.reverse.forward",
@@ -174,3 +157,50 @@ masked(
     "Returns Y of the last position of X for Y_last of the reverse direction.",
     lambda leak: replace(leak, last_in_time=True),
 )
+
+
+@dataclass(frozen=True)
+class MaskedSpec(LeakySpec):
+    direction: str = "forward"
+    unasked: tuple[str, ...] = ()
+    type_M = "int32"  # noqa: N815 - the mask's type parameter
+    op = OP
+
+    @property
+    def num_directions(self) -> int:  # type: ignore[override]
+        return len(_DIRECTIONS.get(self.direction, ("forward",)))
+
+    @property
+    def node(self) -> Node:
+        node = super().node
+        return replace(node, outputs=tuple(name for name in node.outputs if name not in self.unasked))
+
+
+class MaskedFamily(LeakyFamily):
+    operators = (OP,)
+    spec = MaskedSpec
+    forbidden = tuple(
+        Violation(f"attributes.{way}", "load", f"direction is {way!r}", set_to("direction", way))
+        for way in ("up", "down")
+    )
+
+    def profile(self, name: str, op: str, version: int) -> Sequence[MaskedSpec]:
+        ways = itertools.product(_DIRECTIONS, (("mask",), ()), ((), ("Y_last",), ("Y",)))
+        plain = MaskedSpec(batch_size=3, input_size=2, decay=0.75)
+        legal = [
+            replace(plain, seq_length=3 + k % 3, seed=k, direction=direction, absent=absent, unasked=unasked)
+            for k, (direction, absent, unasked) in enumerate(ways)
+        ]
+        return legal[:6] if name == "smoke" else [*legal, *(MaskedSpec(illegal=v.id) for v in self.forbidden)]
+
+    def draw(self, spec: MaskedSpec, name: str, shape: tuple[int, ...], key: str) -> NDArray[Any]:
+        drawn = super().draw(spec, name, shape, key)
+        return np.where(drawn > -0.25, 1, 0) if name == "mask" else drawn
+
+    def node_features(self, node: Node, inputs: Mapping[str, Any]) -> frozenset[str]:
+        marks = {"masked": "mask" in inputs, "Y-absent": "Y" not in node.outputs}
+        direction = str(node.attributes.get("direction", "forward"))
+        return frozenset({direction, *(name for name, there in marks.items() if there)})
+
+
+register_cases(MaskedFamily())

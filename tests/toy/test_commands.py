@@ -1,0 +1,217 @@
+"""Tests of the work that a new operator takes: a module or two, and every command knows it.
+
+Leaky is the plainest one. MaskedLeaky has directions, a mask, a second output, a base and an open question. The name of
+toy.example::LSTM is also one of another domain.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .several import commands, results
+
+_LEAKY = """
+import numpy as np
+import onnx
+
+class Adapter:
+    def __init__(self, options):
+        self.start, self.kept = float(options.get("start", 0.0)), options.get("kept", "float32")
+    def describe(self): return {"runtime": "leaky", "version": "1"}
+    def prepare(self, model):
+        node = onnx.load_model_from_string(model).graph.node[0]
+        (self.decay,) = [np.float32(a.f) for a in node.attribute] or [np.float32(1)]
+        return self
+    def run(self, feeds):
+        (X,) = feeds.values()
+        Y, y = np.zeros((X.shape[0], 1, *X.shape[1:]), np.float32), np.full(X.shape[1:], self.start, np.float32)
+        for t in range(len(X)):
+            y = Y[t, 0] = (self.decay * y + X[t]).astype(self.kept).astype(np.float32)
+        return [Y]
+"""
+"""A runtime of Leaky. Its options set where it starts, and the type in which it keeps its state."""
+
+_MASKED = """
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+from onnx.reference.op_run import OpRun
+
+WAYS = {"forward": [1], "reverse": [-1], "bidirectional": [1, -1]}
+
+def operator(mistake, masked):
+    class MaskedLeaky(OpRun):
+        op_domain = "toy.example"
+        def _run(self, X, mask=None, decay=None, direction="forward"):
+            ways, Y = WAYS[direction], []
+            whole = np.ones(X.shape[:2], np.int32)
+            for way in ways:
+                rows = whole if mask is None or mistake == "mask" and way == -1 else mask
+                step = 1 if mistake == "direction" else way
+                y, steps = np.zeros(X.shape[1:], np.float32), []
+                for x, row in zip(X[::step], rows[::step]):
+                    y = np.where(row[:, None] != 0, np.float32(decay) * y + x, y if masked == "kept" else 0)
+                    steps.append(y)
+                Y.append(np.stack(steps)[::step])
+            last = [y[0 if way == -1 and mistake != "direction" else -1] for y, way in zip(Y, ways)]
+            return np.stack(Y, axis=1), np.stack(last)
+    return MaskedLeaky
+
+class Adapter:
+    def __init__(self, options): self.op = operator(options.get("mistake", ""), options.get("masked", "kept"))
+    def describe(self): return {"runtime": "masked", "version": "1"}
+    def prepare(self, model):
+        proto = onnx.load_model_from_string(model)
+        node = [n for n in proto.graph.node if n.op_type == "MaskedLeaky"][0]
+        if not {a.s.decode() for a in node.attribute if a.s} <= WAYS.keys():
+            raise RuntimeError("no such direction")
+        self.evaluator = ReferenceEvaluator(proto, new_ops=[self.op])
+        return self
+    def run(self, feeds): return self.evaluator.run(None, dict(feeds))
+"""
+"""A runtime of MaskedLeaky, which runs whole graphs. Options set its handling of masked steps, and a mistake."""
+
+_TARGETS = """
+right = { adapter = "leaky.py" }
+wrong = { adapter = "leaky.py", options = { start = 1.0 } }
+half = { adapter = "leaky.py", accuracy = "f16-storage", options = { kept = "float16" } }
+kept = { adapter = "masked.py" }
+reset = { adapter = "masked.py", options = { masked = "reset" } }
+forward = { adapter = "masked.py", options = { mistake = "direction" } }
+unmasked = { adapter = "masked.py", options = { mistake = "mask" } }
+"""
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """Return options with a file of targets."""
+    folder = tmp_path_factory.mktemp("toy")
+    for name, text in {"leaky.py": _LEAKY, "masked.py": _MASKED, "targets.toml": _TARGETS}.items():
+        (folder / name).write_text(text)
+    return "--targets-file", folder / "targets.toml"
+
+
+def of(*names: str) -> list[str]:
+    return [word for name in names for word in ("--target", name)]
+
+
+def done_by(failing: tuple[str, ...], several: dict[str, tuple[str | Path, ...]]) -> dict[str, str]:
+    """Return what commands print, by their names; those of `failing` end with 1."""
+    done = dict(zip(several, commands("tests.toy.several", *several.values()), strict=True))
+    assert {name: answer["code"] for name, answer in done.items()} == dict.fromkeys(several, 0) | dict.fromkeys(
+        failing, 1
+    ), done
+    return {name: answer["printed"] for name, answer in done.items()}
+
+
+def test_it_is_listed_run_judged_diagnosed_and_reported(targets: Any, tmp_path: Path) -> None:
+    out, cases = tmp_path / "run", tmp_path / "cases"
+    case = "leaky-1.float32.b2-i3-n1-s7."
+    printed = done_by(
+        ("run", "directories"),
+        {
+            "list": ("list", "--op", "Leaky"),
+            "clauses": ("clauses", "Leaky"),
+            "run": ("run", "--op", "Leaky", *of("right", "wrong", "half"), *targets, "--out", out),
+            "explain": ("explain", case, "--target", "wrong", *targets),
+            "script": ("explain", case, "--emit", "script"),
+            "generate": ("generate", "--out", cases, "--op", "Leaky", "--all"),
+            "directories": ("run", "--case", cases, *of("right", "wrong"), *targets, "--out", tmp_path / "again"),
+        },
+    )
+    ids = [line for line in printed["list"].split() if line.startswith("leaky-1.")]
+    assert len(ids) == 5
+    assert "leaky.equations" in printed["clauses"]
+    rows = results(out)
+    forbidden = next(id for id in ids if "illegal" in id)
+    for (target, case), row in rows.items():
+        assert (row["domain"], row["op"], row["version"]) == ("toy.example", "Leaky", 1)
+        if case == forbidden:
+            assert (row["verdict"], row["diagnosis"]) == ("not-rejected", ["leaky.accepts.decay"])
+        elif target in ("right", "half"):  # one is right by the class that it declares
+            assert (row["verdict"], row["diagnosis"]) == ("pass", [])
+        else:
+            assert (row["verdict"], row["diagnosis"]) == ("wrong", ["leaky.start.one"])
+            assert row["clause"] == "leaky.equations"
+    assert len(rows) == 15
+    (_, wrong, _) = json.loads((out / "run.json").read_text())["targets"]
+    (finding,) = [f for f in wrong["findings"] if f["fault"] == "leaky.start.one"]
+    assert finding["foretold"] >= 5  # a name of its own predicts as any other does
+    assert '"Starts from one"' in (out / "report" / "index.html").read_text(encoding="utf-8")
+    assert "leaky.start.one: Starts from one" in printed["explain"]
+    assert "kept" in printed["explain"]
+    ast.parse(printed["script"])
+    assert len(json.loads((cases / "manifest.json").read_text())["cases"]) == 4
+    verdicts = {(target, row["domain"]): row["verdict"] for (target, _), row in results(tmp_path / "again").items()}
+    assert verdicts == {("right", "toy.example"): "pass", ("wrong", "toy.example"): "wrong"}
+
+
+def test_every_command_tells_it_from_the_other_domains(targets: Any, tmp_path: Path) -> None:
+    op = ("--op", "toy.example::LSTM")
+    printed = done_by(
+        ("run", "right", "certify"),
+        {
+            "list": ("list", *op),
+            "run": ("run", *op, *of("right", "wrong"), *targets, "--out", tmp_path / "run",
+                    "--junit", tmp_path / "junit.xml"),
+            "right": ("run", *op, *of("right"), *targets, "--record", "--out", tmp_path / "right"),
+            "certify": ("certify", tmp_path / "right", "--out", tmp_path / "p.zip", "--product", "toy",
+                        "--vendor", "no"),
+            "generate": ("generate", "--out", tmp_path / "cases", *op, "--all"),
+            "prove": ("prove", *op, "--out", tmp_path / "proof.csv", "--fault", "leaky.start.one"),
+            "explain": ("explain", "toy.example.lstm-1.float32.b2-i3-n1-s7.", "--target", "wrong", *targets),
+            "clauses": ("clauses", "toy.example::LSTM"),
+            "other": ("list", "--op", "LSTM-22", "--profile", "smoke"),
+        },
+    )  # fmt: skip
+    ids = printed["list"].split()[:5]
+    assert all(id.startswith("toy.example.lstm-1.float32.b2") for id in ids)
+    rows = results(tmp_path / "run")
+    assert {tuple(row["diagnosis"]) for row in rows.values() if row["verdict"] == "wrong"} == {("leaky.start.one",)}
+    assert {case for _, case in rows} == set(ids)
+    assert "Starts from one" in printed["run"]
+    assert "not certified: toy.example::LSTM 1 in float32" in printed["certify"]
+    assert "signal" in printed["explain"]
+    assert "toy.example.lstm.equations" in printed["clauses"]
+    assert "toy.example" not in printed["other"]
+    assert not [path for path in tmp_path.rglob("*") if ":" in path.name]
+
+
+def test_every_command_knows_a_richer_one(targets: Any, tmp_path: Path) -> None:
+    op = ("--op", "MaskedLeaky")
+    case = "maskedleaky-1.float32.b3-i2-n2-s3.no-mask.decay-0.75.direction-bidirectional.a1f372"
+    model = tmp_path / "cases" / f"test_{case}" / "model.onnx"
+    lane, package = tmp_path / "lane", tmp_path / "package.zip"
+    printed = done_by(
+        ("run", "model", "fuzz"),
+        {
+            "run": ("run", *op, *of("kept", "reset", "forward", "unmasked"), *targets, "--out", tmp_path / "run"),
+            "lane": ("run", *op, *of("kept+neg"), *targets, "--out", lane, "--nonce", "abc"),
+            "generate": ("generate", "--out", tmp_path / "cases", "--case", case, "--all"),
+            "check": ("check", model),
+            "model": ("run", model, *of("kept", "forward"), *targets, "--out", tmp_path / "model"),
+            "fuzz": ("fuzz", *op, *of("forward"), *targets, "--examples", "8", "--seed", "1",
+                     "--out", tmp_path / "fuzz"),
+            "prove": ("prove", *op, "--out", tmp_path / "proof.csv"),
+            "certify": ("certify", lane, "--out", package, "--product", "toy", "--vendor", "nobody"),
+            "verify": ("verify", package),
+        },
+    )  # fmt: skip
+    rows = results(tmp_path / "run")
+    wrong = {(target, *row["diagnosis"]) for (target, _), row in rows.items() if row["verdict"] != "pass"}
+    assert wrong == {("forward", "maskedleaky.reverse.forward"), ("unmasked", "maskedleaky.mask.ignored@reverse")}
+    answers = {target: row["interpretations"] for (target, _), row in rows.items() if row["interpretations"]}
+    assert answers["kept"] == {"masked_steps": "kept"}
+    assert answers["reset"] == {"masked_steps": "reset"}
+    assert len(results(lane)) > 18  # those of the nonce included
+    assert "1 recurrent node: nothing wrong" in printed["check"]
+    verdicts = {target: row["verdict"] for (target, _), row in results(tmp_path / "model").items()}
+    assert verdicts == {"kept": "pass", "forward": "wrong"}
+    assert "Goes forward in the reverse direction" in printed["fuzz"]
+    assert "20 cases catch 6 of 6 faults" in printed["prove"]
+    assert "certified (complete): MaskedLeaky 1 in float32" in printed["certify"]
