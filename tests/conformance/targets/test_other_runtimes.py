@@ -1,23 +1,27 @@
 """Runtimes of other makers, for real: tensors pass unchanged, features are supported or not, and options are checked.
 
-Each needs its own environment.
+Providers of onnxruntime run without their device: OpenVINO on the processor, Qualcomm's QNN on its x86 library, WebGPU
+on a software driver. Each runtime needs its own environment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx.parser
 import pytest
-from onnx import TensorProto, helper
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.judging.judgement import Verdict
-from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.probes.probe import Probe, SpecProbe
 from onnxspec.conformance.probes.stream import CaseRun, tried
+from onnxspec.conformance.probes.wrapped import wrap_lane
+from onnxspec.conformance.results.expected.entries import matching, shipped_for
 from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.conformance.workers.job import Job, TargetUnavailable
 from onnxspec.conformance.workers.process import TargetProcess
@@ -33,7 +37,7 @@ RAGGED = {"lengths": "ragged", "initial": "all"}
 INITIAL: dict[str, Any] = {"initial": "all"}
 AFFINE: dict[str, Any] = {"activations": ("Affine", "Tanh", "Tanh"), "alpha": (0.5,), "beta": (0.1,)}
 
-PASS, WRONG, UNSUPPORTED = Verdict.PASS, Verdict.WRONG, Verdict.UNSUPPORTED
+PASS, WRONG, UNSUPPORTED, FALLBACK = Verdict.PASS, Verdict.WRONG, Verdict.UNSUPPORTED, Verdict.FALLBACK
 OPENVINO = [
     ({}, PASS),
     ({"type": "float16"}, PASS),
@@ -67,10 +71,11 @@ REASONS = {
 """Ends of refusals, by runtime and field or value of the case."""
 
 
-def judged(target: Target, *specs: CaseSpec, wrap: str = "") -> Sequence[CaseRun]:
+def judged(target: Target, *probes: Probe | CaseSpec) -> list[CaseRun]:
     with TargetProcess(target) as process:
         process.start()
-        return list(tried(process, [SpecProbe(spec, wrap=wrap) for spec in specs], target.accuracy))
+        made = [SpecProbe(probe) if isinstance(probe, CaseSpec) else probe for probe in probes]
+        return list(tried(process, made, target.accuracy))
 
 
 @pytest.mark.parametrize(
@@ -131,40 +136,28 @@ def test_what_becomes_of_a_node(name: str, op: str, change: dict[str, Any], verd
             assert len(message) < 150
 
 
-TYPES: list[tuple[int, Any]] = [
-    (TensorProto.FLOAT, np.float32),
-    (TensorProto.FLOAT16, np.float16),
-    (TensorProto.DOUBLE, np.float64),
-    (TensorProto.BFLOAT16, ml_dtypes.bfloat16),
-    (TensorProto.INT32, np.int32),
-]
+TYPES: dict[str, Any] = {
+    "float": np.float32,
+    "float16": np.float16,
+    "double": np.float64,
+    "bfloat16": ml_dtypes.bfloat16,
+    "int32": np.int32,
+}
+RESHAPING = """<ir_version: 8, opset_import: ["": 16]> g (ELEMENT[2, 3] X) => (ELEMENT[3, 2] Z, ELEMENT[2, 3] Y) {
+    Y = Identity(X)
+    Z = Transpose <perm = [1, 0]> (X)
+}"""
 
 
-def reshaping(element: int) -> bytes:
-    """Return a model that returns X unchanged and transposed."""
-    graph = helper.make_graph(
-        [
-            helper.make_node("Identity", ["X"], ["Y"]),
-            helper.make_node("Transpose", ["X"], ["Z"], perm=[1, 0]),
-        ],
-        "g",
-        [helper.make_tensor_value_info("X", element, (2, 3))],
-        [helper.make_tensor_value_info("Z", element, (3, 2)), helper.make_tensor_value_info("Y", element, (2, 3))],
-    )
-    made: bytes = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8
-    ).SerializeToString()
-    return made
-
-
-@pytest.mark.parametrize(("element", "dtype"), TYPES)
+@pytest.mark.parametrize("element", TYPES)
 @pytest.mark.parametrize("name", ["openvino", "tract"])
-def test_tensors_go_in_and_come_out_in_the_graphs_order(name: str, element: int, dtype: Any) -> None:
-    value = np.array([[1, -2.5, 3.25], [0, 1000, -7]]).astype(dtype)
+def test_tensors_go_in_and_come_out_in_the_graphs_order(name: str, element: str) -> None:
+    value = np.array([[1, -2.5, 3.25], [0, 1000, -7]]).astype(TYPES[element])
+    model = onnx.parser.parse_model(RESHAPING.replace("ELEMENT", element)).SerializeToString()
     with TargetProcess(runtime(name)) as process:
         assert process.start()["runtime"] == name
-        (outcome,) = process.run([Job("a", reshaping(element), ({"X": value},))])
-    if (name, value.dtype.name) == ("tract", "bfloat16"):
+        (outcome,) = process.run([Job("a", model, ({"X": value},))])
+    if (name, element) == ("tract", "bfloat16"):
         assert (outcome.status, outcome.phase) == ("refused", "load")
         assert "Bfloat16" in outcome.message
         return
@@ -195,7 +188,8 @@ def test_a_wrong_option_is_told(name: str, option: dict[str, str], complaint: st
 def test_in_what_openvino_computes_a_quantized_node_is_told() -> None:
     """With constants it becomes one operator in float32 and loses B; with fed weights it is decomposed, and right."""
     held = CaseSpec("RNN", 14, bias=True, weights="initializer", T=1, N=1, I=2, H=2)
-    wrong, right = judged(runtime("openvino"), held, replace(held, weights="input"), wrap="qdq-u8")
+    specs = (held, replace(held, weights="input"))
+    wrong, right = judged(runtime("openvino"), *(SpecProbe(spec, wrap="qdq-u8") for spec in specs))
     assert (wrong.judgement.verdict, right.judgement.verdict) == (WRONG, PASS)
     assert "1 RNNSeq in f32" in wrong.outcomes[0].proof
     assert right.outcomes[0].proof.startswith("execution graph: ")
@@ -219,3 +213,101 @@ NAMES = ("iree", "emx-onnx-cgen", "opencv", "mnn", "ncnn", "sofie", "litert", "o
 
 def test_they_are_known_by_name() -> None:
     assert [parse_target(name).adapter for name in NAMES] == list(NAMES)
+
+
+# Providers of onnxruntime
+
+SIZES: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5}
+LSTM = CaseSpec("LSTM", 14, bias=True, initial="all", **SIZES)
+GRU = CaseSpec("GRU", 14, bias=True, initial="all", **SIZES)
+
+
+def test_qnn_computes_in_half_precision_and_says_where() -> None:
+    beyond = replace(LSTM, peepholes=True, H=64)
+    specs = (LSTM, GRU, replace(LSTM, input_forget=1), replace(LSTM, lengths="ragged"), replace(GRU, T=0), GRU, beyond)
+    target = runtime("onnxruntime-qnn")
+    case_runs = judged(target, *specs)
+    verdicts = [case_run.judgement.verdict for case_run in case_runs]
+    assert verdicts == [
+        *(PASS, PASS),
+        WRONG,  # input_forget is silently ignored
+        FALLBACK,
+        Verdict.CRASHED,  # without a step; the next case is unaffected
+        PASS,
+        WRONG,  # peepholes of units past the 32nd
+    ], [case_run.judgement.message for case_run in case_runs]
+    entries = [matching(shipped_for(target), case_run.probe, case_run.judgement) for case_run in case_runs]
+    assert [entry is not None for entry in entries] == [False, False, True, False, True, False, True]
+    assert case_runs[0].outcomes[0].proof == "assignment record: QNNExecutionProvider: LSTM lstm"
+    assert case_runs[3].judgement.message == "QNNExecutionProvider does not take it"
+
+
+def test_the_plug_in_says_its_version_beside_that_of_the_runtime() -> None:
+    with TargetProcess(runtime("onnxruntime-qnn")) as process:
+        described = process.start()
+    assert (described["version"], described["provider_version"]) == ("1.29.0", "2.7.0")
+
+
+def test_by_float32_qnn_is_inaccurate_and_not_wrong() -> None:
+    (case_run,) = judged(replace(runtime("onnxruntime-qnn"), accuracy="standard"), GRU)
+    assert case_run.judgement.verdict is Verdict.INACCURATE
+    assert "right by the wider class " in case_run.judgement.message
+
+
+@pytest.fixture(name="webgpu")
+def _webgpu() -> Target:
+    target = runtime("onnxruntime-webgpu")
+    driver = Path(target.environment["VK_ICD_FILENAMES"])
+    if not driver.exists():
+        reason = f"no driver of Vulkan, {driver}: chromium's package has it"
+        if os.environ.get("ONNXSPEC_REQUIRE_RUNTIMES"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return target
+
+
+def test_webgpu_takes_lstm_and_leaves_gru_alone(webgpu: Target) -> None:
+    clipped = replace(LSTM, clip=0.25, peepholes=True, data="large")
+    case_runs = judged(webgpu, LSTM, replace(LSTM, lengths="ragged", direction="bidirectional"), GRU, clipped)
+    verdicts = [case_run.judgement.verdict for case_run in case_runs]
+    assert verdicts == [PASS, PASS, FALLBACK, WRONG]
+    assert matching(shipped_for(webgpu), case_runs[3].probe, case_runs[3].judgement) is not None
+    assert case_runs[0].outcomes[0].proof.startswith("profile: WebGpuExecutionProvider: LSTM ")
+
+
+def test_what_the_provider_does_not_claim_is_no_pass() -> None:
+    (alone,) = judged(runtime("onnxruntime-openvino"), LSTM)
+    assert alone.judgement.verdict is FALLBACK
+    assert "assigned to the default CPU EP" in alone.outcomes[0].proof
+
+
+def test_what_it_claims_is_proved_by_the_record() -> None:
+    (alone,) = judged(runtime("onnxruntime-openvino"), GRU)
+    assert alone.judgement.verdict is PASS
+    assert alone.outcomes[0].proof == "assignment record: OpenVINOExecutionProvider: GRU gru"
+
+
+@pytest.mark.parametrize("name", ["neg", "cast", "layers"])
+def test_a_node_that_it_never_claims_alone_it_claims_among_others(name: str) -> None:
+    lane = wrap_lane(runtime("onnxruntime-openvino"), name)
+    right, wrong = judged(lane, *(SpecProbe(spec, wrap=name) for spec in (LSTM, replace(LSTM, peepholes=True))))
+    assert right.judgement.verdict is PASS
+    assert "OpenVINOExecutionProvider: LSTM lstm" in right.outcomes[0].proof
+    # It runs there, and computes input P wrongly.
+    assert wrong.judgement.verdict is WRONG
+
+
+def test_a_quantized_node_does_not_keep_to_float32() -> None:
+    quantized = SpecProbe(CaseSpec("LSTM", 14, weights="initializer", **SIZES), wrap="qdq")
+    (case_run,) = judged(wrap_lane(runtime("onnxruntime-openvino"), "qdq"), quantized)
+    assert case_run.judgement.verdict in (WRONG, Verdict.INACCURATE)
+    assert "OpenVINOExecutionProvider: LSTM lstm" in case_run.outcomes[0].proof
+
+
+def test_company_does_not_make_up_for_a_node_that_is_elsewhere() -> None:
+    lane = wrap_lane(runtime("onnxruntime-openvino"), "neg")
+    specs = (replace(LSTM, type="float64", version=7), replace(LSTM, T=0))
+    double, empty = judged(lane, *(SpecProbe(spec, wrap="neg") for spec in specs))
+    assert double.judgement.verdict in (FALLBACK, UNSUPPORTED)
+    assert empty.judgement.verdict is FALLBACK
+    assert "CPUExecutionProvider: LSTM lstm" in empty.outcomes[0].proof

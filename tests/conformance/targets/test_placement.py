@@ -1,38 +1,23 @@
-"""Proof of placement: with a provider named, nodes that did not run there do not count.
-
-The second half needs the real OpenVINO provider, in its own environment.
-"""
+"""Providers of onnxruntime: a node that did not run on the one that is named does not count."""
 
 from __future__ import annotations
 
 import json
 import sys
 import types
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
 import pytest
 
-from onnxspec.cases import CaseSpec
-from onnxspec.conformance.judging.judgement import Judgement, Verdict
-from onnxspec.conformance.probes.probe import Probe, SpecProbe
-from onnxspec.conformance.probes.stream import tried
-from onnxspec.conformance.probes.wrapped import wrap_lane
 from onnxspec.conformance.targets.adapters import adapter_source
 from onnxspec.conformance.targets.target import Target
-from onnxspec.conformance.workers.job import Outcome, TargetUnavailable
+from onnxspec.conformance.workers.job import TargetUnavailable
 from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.conformance.workers.worker import load_adapter
 
-from ..runtimes import runtime
-
-SIZES: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5}
-LSTM = CaseSpec("LSTM", 14, bias=True, initial="all", **SIZES)
-PEEPHOLES = replace(LSTM, peepholes=True)
-GRU = CaseSpec("GRU", 14, bias=True, initial="all", **SIZES)
-PROVIDER = "OpenVINOExecutionProvider"
+from .small_models import feed, lstm
 
 
 def adapter() -> dict[str, Any]:
@@ -41,13 +26,40 @@ def adapter() -> dict[str, Any]:
     return names
 
 
-def judged(target: Target, *probes: Probe) -> list[tuple[Judgement, Outcome]]:
-    with TargetProcess(target) as process:
-        process.start()
-        return [(case_run.judgement, case_run.outcomes[0]) for case_run in tried(process, probes, target.accuracy)]
+@pytest.mark.skipif(
+    not hasattr(onnxruntime.InferenceSession, "get_provider_graph_assignment_info"), reason="this onnxruntime is older"
+)
+def test_the_assignment_record_proves_or_refutes() -> None:
+    names = adapter()
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    raw = onnxruntime.InferenceSession(lstm(), options, providers=["CPUExecutionProvider"])
+    nodes = names["Session"](raw).assigned_nodes()
+    judge = names["_judge_placement"]
+    assert judge("CPUExecutionProvider", nodes, "record") == "record: CPUExecutionProvider: LSTM the_lstm"
+    with pytest.raises(names["FellBackError"], match="some node ran on CPUExecutionProvider") as caught:
+        judge("CUDAExecutionProvider", nodes, "record")
+    assert "LSTM the_lstm" in caught.value.proof
 
 
-# Tests with any onnxruntime
+@pytest.mark.parametrize("wanted", ["CPUExecutionProvider", "CUDAExecutionProvider"])
+def test_the_profile_proves_or_refutes(wanted: str, tmp_path: Path) -> None:
+    names = adapter()
+    folder = tmp_path / "profile"
+    folder.mkdir()
+    options = onnxruntime.SessionOptions()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(folder / "p")
+    raw = onnxruntime.InferenceSession(lstm(), options, providers=["CPUExecutionProvider"])
+    session = names["ProfiledSession"](raw, wanted, str(folder))
+    session.run(feed())
+    if wanted == "CPUExecutionProvider":
+        session.finish()
+        assert "profile: CPUExecutionProvider: LSTM" in session.proof
+    else:
+        with pytest.raises(names["FellBackError"], match="some node ran on CPUExecutionProvider"):
+            session.finish()
+    assert not folder.exists()
 
 
 def test_nodes_around_the_one_under_test_may_be_anywhere() -> None:
@@ -59,6 +71,8 @@ def test_nodes_around_the_one_under_test_may_be_anywhere() -> None:
         judge("P", [("C", "LSTM", "a"), ("P", "Cast", "b")], "record", around)
     with pytest.raises(fell_back, match="nothing shows"):
         judge("P", [("P", "Cast", "b")], "record", around)
+    with pytest.raises(fell_back, match="nothing shows"):
+        judge("P", [], "profile")
     with pytest.raises(fell_back, match="some node ran on CPUExecutionProvider"):
         judge("P", [("CPUExecutionProvider", "Cast", "b"), ("P", "LSTM", "a")], "record")
 
@@ -167,44 +181,3 @@ def test_a_plug_in_is_registered_and_its_device_chosen(monkeypatch: pytest.Monke
     monkeypatch.setitem(names, "ort", types.SimpleNamespace(__version__="1.19.0"))
     with pytest.raises(RuntimeError, match=r"this onnxruntime 1\.19\.0 has no plug-in providers"):
         names["_plug_in"]("Mine", settings)
-
-
-# The real OpenVINO provider
-
-
-def test_what_the_provider_does_not_claim_is_no_pass() -> None:
-    ((alone, outcome),) = judged(runtime("onnxruntime-openvino"), SpecProbe(LSTM))
-    assert alone.verdict is Verdict.FALLBACK
-    assert "assigned to the default CPU EP" in outcome.proof
-
-
-def test_what_it_claims_is_proved_by_the_record() -> None:
-    ((alone, outcome),) = judged(runtime("onnxruntime-openvino"), SpecProbe(GRU))
-    assert alone.verdict is Verdict.PASS
-    assert outcome.proof == f"assignment record: {PROVIDER}: GRU gru"
-
-
-@pytest.mark.parametrize("name", ["neg", "cast", "layers"])
-def test_a_node_that_it_never_claims_alone_it_claims_among_others(name: str) -> None:
-    lane = wrap_lane(runtime("onnxruntime-openvino"), name)
-    right, wrong = judged(lane, SpecProbe(LSTM, wrap=name), SpecProbe(PEEPHOLES, wrap=name))
-    assert right[0].verdict is Verdict.PASS
-    assert f"{PROVIDER}: LSTM lstm" in right[1].proof
-    # It runs there, and computes input P wrongly.
-    assert wrong[0].verdict is Verdict.WRONG
-
-
-def test_a_quantized_node_does_not_keep_to_float32() -> None:
-    quantized = SpecProbe(CaseSpec("LSTM", 14, weights="initializer", **SIZES), wrap="qdq")
-    ((judgement, outcome),) = judged(wrap_lane(runtime("onnxruntime-openvino"), "qdq"), quantized)
-    assert judgement.verdict in (Verdict.WRONG, Verdict.INACCURATE)
-    assert f"{PROVIDER}: LSTM lstm" in outcome.proof
-
-
-def test_company_does_not_make_up_for_a_node_that_is_elsewhere() -> None:
-    lane = wrap_lane(runtime("onnxruntime-openvino"), "neg")
-    ((judgement, outcome),) = judged(lane, SpecProbe(replace(LSTM, type="float64", version=7), wrap="neg"))
-    assert judgement.verdict in (Verdict.FALLBACK, Verdict.UNSUPPORTED)
-    ((judgement, outcome),) = judged(lane, SpecProbe(replace(LSTM, T=0), wrap="neg"))
-    assert judgement.verdict is Verdict.FALLBACK
-    assert "CPUExecutionProvider: LSTM lstm" in outcome.proof
