@@ -16,6 +16,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.border.strict_json import encode
+from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.probes.selection import Selection, select
 from onnxspec.conformance.results.folder import read_folder
 
@@ -252,6 +253,15 @@ def descendants(pid: int) -> list[int]:
     except OSError:
         return []
     return [*children, *(further for child in children for further in descendants(child))]
+
+
+def run_command(*arguments: object) -> int:
+    """Run the command in this process, in the current folder, and return its exit code."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["onnxspec", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+    return int(ended.value.code or 0)
 
 
 def read_results(folder: Path) -> list[dict[str, Any]]:

@@ -14,12 +14,11 @@ import pytest
 from onnxspec.cases import CaseSpec, build_case, operator_versions, profile
 from onnxspec.cases.directories.directory import write_directory
 from onnxspec.cases.directories.manifest import data_sets_of
-from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.probes.directory import probe_directories
 
 from ...quark import quark_node
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
-from ..miniatures import read_results
+from ..miniatures import read_results, run_command
 
 BACKEND = """
 from onnx.backend.base import Backend as Base
@@ -85,10 +84,7 @@ def test_a_backend_that_checks_what_it_prepares_runs_the_nodes_of_a_model(
     weights = weights_of("LSTM")
     model = model_of(nodes, {"X": (T, N, I)}, {name: weights[name] for name in ("W", "R", "B")})
     onnx.save_model(model, tmp_path / "model.onnx")
-    arguments = ["run", "--target", "backend:checking_backend", tmp_path / "model.onnx"]
-    monkeypatch.setattr("sys.argv", ["onnxspec", *map(str, arguments), "--out", str(tmp_path / "run")])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 0
+    target = ("--target", "backend:checking_backend")
+    assert run_command("run", *target, tmp_path / "model.onnx", "--out", tmp_path / "run") == 0
     # Each node by itself, and both together, since they share X and weights.
     assert [result["verdict"] for result in read_results(tmp_path / "run")] == ["pass"] * 3

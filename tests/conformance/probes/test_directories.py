@@ -16,8 +16,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import onnx
-import onnxruntime
-import onnxruntime.backend
 import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
@@ -25,34 +23,29 @@ from onnx.backend.base import Backend, BackendRep
 from onnx.backend.test import cmd_tools, loader, runner
 from onnx.backend.test.case import node
 from onnx.reference import ReferenceEvaluator
-
-from onnxspec.conformance.cli.application import main
+from onnxruntime.backend.backend import OnnxRuntimeBackend as OrtBackend
 
 from ..miniatures import Finished, read_results
+from ..miniatures import run_command as command
 
 Inside = Callable[..., Finished]
 Results = dict[str, dict[str, Any]]
-
-
-_LSTM_14 = ("--op", "LSTM-14")
+NOT_ROOT = pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs POSIX and a user that is not root")
 
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with two generated trees: ``fair`` (LSTM-14 of core) and ``all`` (smoke with unfair cases)."""
     folder = tmp_path_factory.mktemp("directories")
-    command("generate", "--out", folder / "fair", *_LSTM_14)
+    command("generate", "--out", folder / "fair", "--op", "LSTM-14")
     command("generate", "--out", folder / "all", "--profile", "smoke", "--all")
     return folder
 
 
-def command(*arguments: object) -> int:
-    """Run the command in this process and return its exit code."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["onnxspec", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return int(ended.value.code or 0)
+@pytest.fixture(scope="module")
+def with_bias(work: Path) -> Path:
+    """Return a directory of LSTM-14 that targets pass."""
+    return next((work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
 
 
 def results_of(folder: Path) -> Results:
@@ -64,7 +57,6 @@ def runs(work: Path) -> dict[tuple[str, str], Results]:
     """Return results by (tree, or ``cases of`` a tree, target)."""
     results = {}
     fair = json.loads((work / "fair" / "manifest.json").read_text())["cases"]  # some are in no profile
-    fair = fair.values() if isinstance(fair, dict) else fair
     for target in ("onnxruntime", "onnx-reference"):
         for name, options in {
             "fair": ("--case", work / "fair"),
@@ -117,23 +109,20 @@ def test_results_of_directories_say_how_to_repeat_them(work: Path, runs: dict[tu
 # ONNX's own loader and runner
 
 
+class Prepared(BackendRep):  # type: ignore[misc]
+    def __init__(self, model: onnx.ModelProto) -> None:
+        self._evaluator = ReferenceEvaluator(model)
+
+    def run(self, inputs: Any, **options: Any) -> Any:
+        return self._evaluator.run(None, dict(zip(self._evaluator.input_names, inputs, strict=True)))
+
+
 class ReferenceBackend(Backend):  # type: ignore[misc]
     """onnx.reference as a backend."""
 
-    class Prepared(BackendRep):  # type: ignore[misc]
-        def __init__(self, model: onnx.ModelProto) -> None:
-            self._evaluator = ReferenceEvaluator(model)
-
-        def run(self, inputs: Any, **options: Any) -> Any:
-            return self._evaluator.run(None, dict(zip(self._evaluator.input_names, inputs, strict=True)))
-
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **options: Any) -> BackendRep:
-        return cls.Prepared(model)
-
-    @classmethod
-    def supports_device(cls, device: str) -> bool:
-        return device == "CPU"
+        return Prepared(model)
 
 
 def run_by_onnx(tree: Path, backend: type[Backend], left_out: set[str], monkeypatch: pytest.MonkeyPatch) -> set[str]:
@@ -149,16 +138,15 @@ def run_by_onnx(tree: Path, backend: type[Backend], left_out: set[str], monkeypa
         suite.exclude(f"^{name.replace('.', '[.]')}_cpu$")
     result = unittest.TestResult()
     suite.test_suite.run(result)
-    failed = {test.id().rpartition("OnnxBackendSimpleModelTest.")[2] for test, _ in (*result.failures, *result.errors)}
-    skipped = {test.id().rpartition("OnnxBackendSimpleModelTest.")[2] for test, _ in result.skipped}
-    everything = {f"{path.name}_cpu" for path in tree.iterdir() if path.is_dir()}
-    return {name.removesuffix("_cpu") for name in everything - failed - skipped}
+    not_passed = (*result.failures, *result.errors, *result.skipped)
+    names = {test.id().rpartition("OnnxBackendSimpleModelTest.")[2] for test, _ in not_passed}
+    return {path.name for path in tree.iterdir() if path.is_dir() and f"{path.name}_cpu" not in names}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("backend", "target"),
-    [(onnxruntime.backend.backend.OnnxRuntimeBackend, "onnxruntime"), (ReferenceBackend, "onnx-reference")],
+    [(OrtBackend, "onnxruntime"), (ReferenceBackend, "onnx-reference")],
 )
 def test_what_passes_here_passes_with_the_runner_of_onnx(
     backend: type[Backend],
@@ -177,14 +165,13 @@ def test_what_passes_here_passes_with_the_runner_of_onnx(
     assert passed <= by_verdict["pass"] | by_verdict["wrong"]
 
 
-def test_the_runner_of_onnx_sees_what_is_wrong(work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
+def test_the_runner_of_onnx_sees_what_is_wrong(
+    with_bias: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for copy in ("test_whole", "test_spoilt"):
-        shutil.copytree(work / "fair" / name, tmp_path / "tree" / copy)
+        shutil.copytree(with_bias, tmp_path / "tree" / copy)
     spoil(tmp_path / "tree" / "test_spoilt", lambda a: (a * 1.01).astype(a.dtype))
-    assert run_by_onnx(tmp_path / "tree", onnxruntime.backend.backend.OnnxRuntimeBackend, set(), monkeypatch) == {
-        "test_whole"
-    }
+    assert run_by_onnx(tmp_path / "tree", OrtBackend, set(), monkeypatch) == {"test_whole"}
 
 
 # A consumer that knows only the format
@@ -203,26 +190,6 @@ def plain_loader(folder: Path) -> Iterator[tuple[Path, list[NDArray[Any]], list[
                         array = array.astype(ml_dtypes.bfloat16)
                     tensors.append(array)
             yield case / "model.onnx", arrays["input"], arrays["output"]
-
-
-@pytest.mark.long
-def test_a_second_consumer(work: Path, runs: dict[tuple[str, str], Results]) -> None:
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.log_severity_level = 4
-    count = 0
-    for path, inputs, outputs in plain_loader(work / "fair"):
-        verdict = runs["fair", "onnxruntime"][path.parent.name]["verdict"]
-        if verdict != "pass":
-            continue
-        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        names = [value.name for value in session.get_inputs()]
-        got = session.run(None, dict(zip(names, inputs, strict=True)))
-        for array, must in zip(got, outputs, strict=True):
-            assert (array.dtype, array.shape) == (must.dtype, must.shape)
-            np.testing.assert_allclose(array, must, rtol=1e-3, atol=1e-7)
-        count += 1
-    assert count >= 20
 
 
 def test_every_type_and_option_is_as_the_model_says(work: Path) -> None:
@@ -306,21 +273,21 @@ def spoil(folder: Path, change: Callable[[NDArray[Any]], NDArray[Any]], name: st
 def test_other_models_are_judged_by_the_outputs_given(
     onnx_cases: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    cases = tmp_path / "cases"
     changes: dict[str, Callable[[NDArray[Any]], NDArray[Any]]] = {
         "within": lambda a: (a * (1 + 9e-4)).astype(a.dtype),
         "beyond": lambda a: (a * (1 + 2e-3)).astype(a.dtype),
+        "wider": lambda a: (a * (1 + 2e-3)).astype(a.dtype),
         "nan": lambda a: np.where(np.arange(a.size).reshape(a.shape) == 7, np.float32(np.nan), a),
         "shape": lambda a: a[:-1],
         "type": lambda a: a.astype(np.float64),
+        "none": lambda a: a,
     }
     for name, change in changes.items():
-        shutil.copytree(onnx_cases / "node" / "test_add", tmp_path / "cases" / name)
-        spoil(tmp_path / "cases" / name, change)
-    shutil.copytree(onnx_cases / "node" / "test_add", tmp_path / "cases" / "wider")
-    spoil(tmp_path / "cases" / "wider", changes["beyond"])
-    (tmp_path / "cases" / "wider" / "data.json").write_text('{"rtol": 0.01}')
-    shutil.copytree(onnx_cases / "node" / "test_add", tmp_path / "cases" / "none")
-    (tmp_path / "cases" / "none" / "test_data_set_0" / "output_0.pb").unlink()
+        shutil.copytree(onnx_cases / "node" / "test_add", cases / name)
+        spoil(cases / name, change)
+    (cases / "wider" / "data.json").write_text('{"rtol": 0.01}')
+    (cases / "none" / "test_data_set_0" / "output_0.pb").unlink()
 
     assert command("run", "--case", tmp_path / "cases", "--no-extra", "--out", tmp_path / "run") == 1
     results = results_of(tmp_path / "run")
@@ -341,12 +308,11 @@ def test_other_models_are_judged_by_the_outputs_given(
 
 
 def test_a_recurrent_model_is_judged_by_our_radius_and_not_by_the_outputs_given(
-    work: Path, tmp_path: Path, kin_folder: Path, kin: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    with_bias: Path, tmp_path: Path, kin_folder: Path, kin: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Given outputs may be wrong, and a tolerance of 1e-3 hides a fault: 2e-4 is more than float32's rounding."""
-    name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
     for copy in ("whole", "spoilt"):
-        shutil.copytree(work / "fair" / name, tmp_path / "cases" / copy)
+        shutil.copytree(with_bias, tmp_path / "cases" / copy)
     spoil(tmp_path / "cases" / "spoilt", lambda a: a + np.float32(0.5))
     (kin_folder / "slightly.py").write_text(
         "import numpy as np, zoo\n"
@@ -366,10 +332,6 @@ def test_a_recurrent_model_is_judged_by_our_radius_and_not_by_the_outputs_given(
     verdicts = {(r["target"], r["case"]): r["verdict"] for r in off}
     assert verdicts["backend:conforming", "whole"] == verdicts["backend:conforming", "spoilt"] == "pass"
     assert verdicts["backend:slightly", "whole"] in ("wrong", "inaccurate")
-    # The standard tolerance does not detect it.
-    outputs = [outputs for _, _, outputs in plain_loader(tmp_path / "cases")][1]
-    for array in outputs:
-        np.testing.assert_allclose(array * np.float32(1 + 2e-4), array, rtol=1e-3, atol=1e-7)
 
 
 def test_a_node_that_its_document_does_not_allow_is_judged_by_the_outputs_given(work: Path, tmp_path: Path) -> None:
@@ -389,39 +351,27 @@ def test_a_node_that_its_document_does_not_allow_is_judged_by_the_outputs_given(
 
 
 def test_directories_that_cannot_be_used_take_a_line_each_and_the_rest_goes_on(
-    work: Path, tmp_path: Path, inside: Inside
+    with_bias: Path, tmp_path: Path, inside: Inside
 ) -> None:
-    good = next(p.parent for p in sorted((work / "fair").rglob("model.onnx")) if onnx.load(str(p)).graph.initializer)
+    """tests/cases/directories has everything that makes a directory unusable."""
     tree = tmp_path / "tree"
-    for copy in ("good", "cut", "half", "outside", "nothing"):
-        shutil.copytree(good, tree / copy)
-    cut = tree / "cut" / "test_data_set_0" / "input_0.pb"
-    cut.write_bytes(cut.read_bytes()[:-5])
-    half = tree / "half" / "model.onnx"
-    half.write_bytes(half.read_bytes()[:100])
-    shutil.rmtree(tree / "nothing")
+    for copy in ("good", "cut", "half"):
+        shutil.copytree(with_bias, tree / copy)
+    for path in (tree / "cut" / "test_data_set_0" / "input_0.pb", tree / "half" / "model.onnx"):
+        path.write_bytes(path.read_bytes()[:-5])
     (tree / "nothing").mkdir()
-    (tmp_path / "secret").write_bytes(b"\0" * 4096)
-    model = onnx.load(str(tree / "outside" / "model.onnx"))
-    tensor = model.graph.initializer[0]
-    tensor.ClearField("raw_data")
-    tensor.data_location = TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="../../secret")
-    (tree / "outside" / "model.onnx").write_bytes(model.SerializeToString())
-
     done = inside("run", "--case", "./tree", "--out", "run")
     assert done.code == 0
     lines = done.err.splitlines()
-    assert len(lines) == 4
-    assert all(line.startswith("skipped: ") for line in lines)
-    for start, what in {
-        "cut/test_data_set_0/input_0.pb": "cut off",
-        "half/model.onnx": "cut off",
-        "outside/model.onnx": "outside the folder: '../../secret'",
-        "nothing": "no test case",
-    }.items():
-        (line,) = (line for line in lines if line.startswith(f"skipped: {start}"))
-        assert what in line
+    expected = [
+        ("cut/test_data_set_0/input_0.pb", "cut off"),
+        ("half/model.onnx", "cut off"),
+        ("nothing", "no test case"),
+    ]
+    assert len(lines) == len(expected)
+    for line, (start, reason) in zip(sorted(lines), expected, strict=True):
+        assert line.startswith(f"skipped: {start}")
+        assert reason in line
     assert [r["case"] for r in read_results(tmp_path / "run")] == ["good"]
     skipped = json.loads((tmp_path / "run" / "run.json").read_text())["skipped"]
     assert [f"skipped: {line}" for line in skipped] == lines
@@ -437,13 +387,11 @@ def test_what_cannot_be_asked_for(work: Path, tmp_path: Path, inside: Inside) ->
         ("--case", fair, "--type", "float17"): "unknown type 'float17' among the directories; nearest: float16",
         ("--case", fair, "--op", "LSTM-15"): "unknown operator version '15' among the directories",
         ("--case", f"{fair}/test_lstm-15*"): "test_lstm-15* is no folder",
+        ("--case", "./empty"): "onnxspec: no test case that can be run in ./empty",
     }.items():
         done = inside("run", *arguments)
         assert done.code == 2, arguments
-        assert complaint in done.complaint
-    done = inside("run", "--case", "./empty")
-    assert done.code == 2
-    assert done.err.splitlines()[-1] == "onnxspec: no test case that can be run in ./empty"
+        assert complaint in done.err.splitlines()[-1]
     assert not (tmp_path / "runs").exists()
 
 
@@ -456,10 +404,9 @@ def test_directories_are_narrowed_like_cases(work: Path, inside: Inside, tmp_pat
     assert all("peepholes" in r["case"] for r in read_results(tmp_path / "pattern"))
 
 
-def test_directories_of_the_same_name_are_told_apart(work: Path, inside: Inside, tmp_path: Path) -> None:
-    name = next(p.name for p in (work / "fair").glob("test_lstm-14.float32.forward.bias.*"))
+def test_directories_of_the_same_name_are_told_apart(with_bias: Path, inside: Inside, tmp_path: Path) -> None:
     for root in ("one", "other"):
-        shutil.copytree(work / "fair" / name, tmp_path / root / "test_it")
+        shutil.copytree(with_bias, tmp_path / root / "test_it")
     assert inside("run", "--case", "./one", "--case", "./other", "--out", "run").code == 0
     assert [r["case"] for r in read_results(tmp_path / "run")] == ["test_it", "test_it-2"]
 
@@ -484,7 +431,8 @@ def test_a_run_over_directories_goes_on_only_over_the_same_bytes(work: Path, ins
 
 
 def test_generating(inside: Inside, tmp_path: Path) -> None:
-    done = inside("generate", "--out", "tree", "--type", "float32", "--op", "LSTM-14", "--case", "*forward.bias*")
+    chosen = ("--type", "float32", "--op", "LSTM-14", "--case", "*forward.bias*")
+    done = inside("generate", "--out", "tree", *chosen)
     assert done.code == 0, done.err
     manifest = json.loads((tmp_path / "tree" / "manifest.json").read_text())
     assert manifest["made"]["command"] == (
@@ -496,34 +444,29 @@ def test_generating(inside: Inside, tmp_path: Path) -> None:
     assert done.out.splitlines()[0].startswith(f"{written} case")
     assert f"{left_out} case" in done.out
 
-    again = inside("generate", "--out", "tree")
-    assert again.code == 2
-    assert "give a new or empty folder" in again.complaint
 
-
-def test_generating_nothing_counts_the_reasons(inside: Inside, tmp_path: Path) -> None:
+def test_generating_nothing_counts_the_reasons(inside: Inside) -> None:
     done = inside("generate", "--out", "tree", "--op", "GRU-14", "--type", "float32", "--case", "*illegal-outputs*")
     assert done.code == 1
     assert done.out.splitlines()[0] == "0 cases in tree"
     assert re.search(r"^  +\d+  the document forbids the model", done.out, re.MULTILINE)
 
 
-def test_generating_badly(inside: Inside, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("folder", "op", "complaint"),
+    [
+        ("new", "LSTN", "unknown operator"),
+        ("full", "LSTM", "already holds something: give a new or empty folder"),
+        ("file", "LSTM", "file"),
+        pytest.param("locked/new", "LSTM", "Permission denied", marks=NOT_ROOT),
+    ],
+)
+def test_generating_badly(inside: Inside, tmp_path: Path, folder: str, op: str, complaint: str) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
-    for arguments, complaint in {
-        ("generate", "--out", "new", "--op", "LSTN"): "unknown operator",
-        ("generate", "--out", "full"): "already holds something",
-        ("generate", "--out", "file"): "file",
-    }.items():
-        done = inside(*arguments)
-        assert done.code == 2, arguments
-        assert complaint in done.complaint
-    assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs POSIX and a user that is not root")
-def test_generating_where_nothing_may_be_written(inside: Inside, tmp_path: Path) -> None:
     (tmp_path / "locked").mkdir(mode=0o500)
-    assert "Permission denied" in inside("generate", "--out", "locked/new").complaint
+    done = inside("generate", "--out", folder, "--op", op)
+    assert done.code == 2
+    assert complaint in done.complaint
+    assert not (tmp_path / "new").exists()

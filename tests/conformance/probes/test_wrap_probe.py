@@ -2,94 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from onnxspec.cases import CaseSpec, profile
 from onnxspec.cases.specs.wrapping import EXACT, WRAPS, can_wrap
-from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.diagnosis.experiments import Budget, alike, shrink
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.probes.stream import tried
+from onnxspec.conformance.probes.stream import CaseRun, tried
 from onnxspec.conformance.probes.wrapped import split_wrap, wrap_lane, wrapped_probes
 from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.conformance.workers.process import TargetProcess
 
-from ..miniatures import read_results
+from ..miniatures import Finished, read_results
+
+Inside = Callable[..., Finished]
 
 SPEC = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all", outputs=("", "Y_h", "Y_c"))
 
-FAULTY = """
-import onnxruntime
-class Adapter:
-    def __init__(self, options): pass
-    def describe(self): return {"runtime": "faulty", "version": "1"}
-    def prepare(self, model):
-        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
-        class Session:
-            def run(self, feeds):
-                return [-output for output in session.run(None, feeds)]
-        return Session()
-"""
-
-
-def verdicts(target: Target, spec: CaseSpec = SPEC) -> dict[str, Verdict]:
-    probes = [SpecProbe(spec, wrap=name) for name in EXACT]
-    with TargetProcess(target) as process:
-        process.start()
-        return {
-            case_run.probe.wrap: case_run.judgement.verdict
-            for case_run in tried(process, probes, target.accuracy)
-            if isinstance(case_run.probe, SpecProbe)
-        }
-
-
-def test_a_right_runtime_passes_in_every_wrap() -> None:
-    assert verdicts(parse_target("onnxruntime")) == dict.fromkeys(EXACT, Verdict.PASS)
-
-
-def test_a_wrong_one_passes_in_none(tmp_path: Path) -> None:
-    file = tmp_path / "faulty.py"
-    file.write_text(FAULTY)
-    assert verdicts(Target("faulty", str(file))) == dict.fromkeys(EXACT, Verdict.WRONG)
-
-
-BESIDE = """
+ADAPTER = """
 import onnx, onnxruntime
 class Adapter:
     def __init__(self, options): pass
-    def describe(self): return {"runtime": "beside", "version": "1"}
+    def describe(self): return {{"runtime": "faulty", "version": "1"}}
     def prepare(self, model):
         session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
         names = [output.name for output in session.get_outputs()]
-        _, last = onnx.load_model_from_string(model).graph.node
-        off = 2 if len(last.input) > 5 and last.input[5] else 1
+        last = onnx.load_model_from_string(model).graph.node[-1]
+        def spoilt(name, array):
+            return {}
         class Session:
             def run(self, feeds):
-                arrays = zip(names, session.run(None, feeds))
-                return [array * array.dtype.type(off) if "second" in name else array for name, array in arrays]
+                return [spoilt(name, array) for name, array in zip(names, session.run(None, feeds))]
         return Session()
 """
 
 
+def faulty(folder: Path, spoilt: str) -> Target:
+    """Return a target that changes each output of onnxruntime."""
+    (folder / "faulty.py").write_text(ADAPTER.format(spoilt))
+    return Target("faulty", str(folder / "faulty.py"))
+
+
+def run_on(target: Target, probes: list[SpecProbe]) -> list[CaseRun]:
+    with TargetProcess(target) as process:
+        process.start()
+        return list(tried(process, probes, target.accuracy))
+
+
+@pytest.mark.parametrize("verdict", [Verdict.PASS, Verdict.WRONG])
+def test_a_right_runtime_passes_in_every_wrap_and_a_wrong_one_in_none(verdict: Verdict, tmp_path: Path) -> None:
+    target = parse_target("onnxruntime") if verdict is Verdict.PASS else faulty(tmp_path, "-array")
+    runs = run_on(target, [SpecProbe(SPEC, wrap=name) for name in EXACT])
+    assert [run.judgement.verdict for run in runs] == [verdict] * len(EXACT)
+
+
 def test_what_goes_wrong_only_in_the_second_of_two_nodes_is_made_small(tmp_path: Path) -> None:
-    file = tmp_path / "beside.py"
-    file.write_text(BESIDE)
     spec = CaseSpec("LSTM", 14, T=3, N=2, I=2, H=3, bias=True, initial="all", direction="bidirectional")
-    with TargetProcess(Target("beside", str(file))) as process:
+    doubled = "array + array if 'second' in name and len(last.input) > 5 and last.input[5] else array"
+    with TargetProcess(faulty(tmp_path, doubled)) as process:
         process.start()
         (first,) = tried(process, [SpecProbe(spec, wrap="shared")], "standard")
         assert first.judgement.verdict is Verdict.WRONG
         assert (first.judgement.where or {})["node"] == "second"
         shrunk = shrink(process, first, alike(first), "standard", Budget(200))
-    probe = shrunk.one.probe
-    assert isinstance(probe, SpecProbe)
-    assert probe.wrap == "shared"
-    assert probe.spec == CaseSpec("LSTM", 14, initial="h")
+    assert shrunk.one.probe == SpecProbe(CaseSpec("LSTM", 14, initial="h"), wrap="shared")
     assert [(need.field, need.value) for need in shrunk.needs] == [("initial", "h")]
-    assert probe.repeat("beside+shared")[-1] == "beside+shared"
+    assert shrunk.one.probe.repeat("faulty+shared")[-1] == "faulty+shared"
 
 
 def test_what_is_quantized_already_is_not_wrapped_once_more() -> None:
@@ -103,10 +85,13 @@ def test_a_lane_is_named_by_its_target() -> None:
     assert (target.name, target.wrap) == ("onnxruntime:CUDAExecutionProvider+qdq", "qdq")
     assert target.options == {"provider": "CUDAExecutionProvider", "surroundings": True}
     assert wrap_lane(parse_target("onnx-reference"), "neg").options == {}
-    assert split_wrap(target.name) == ("onnxruntime:CUDAExecutionProvider", "qdq")
-    assert split_wrap("a+optimized+neg") == ("a+optimized", "neg")
-    assert split_wrap("a+b") == ("a+b", "")
-    assert split_wrap("+neg") == ("+neg", "")
+    names = ("onnxruntime:CUDAExecutionProvider+qdq", "a+optimized+neg", "a+b", "+neg")
+    assert list(map(split_wrap, names)) == [
+        ("onnxruntime:CUDAExecutionProvider", "qdq"),
+        ("a+optimized", "neg"),
+        ("a+b", ""),
+        ("+neg", ""),
+    ]
 
 
 def test_only_what_can_be_wrapped_is_run() -> None:
@@ -116,30 +101,22 @@ def test_only_what_can_be_wrapped_is_run() -> None:
     assert wrapped_probes(probes, "neg")[0].features >= {"wrapped", "wrapped-neg", "initial-state"}
 
 
-def run(*arguments: str) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["onnxspec", *arguments])
-        with pytest.raises(SystemExit) as caught:
-            main()
-    return int(caught.value.code or 0)
-
-
-def test_the_command_runs_lanes_and_repeats_their_cases(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "run"
-    case = "lstm-14.float32.*numerics*"
-    lanes = ["--target", "onnxruntime", "--target", "onnxruntime+qdq"]
-    assert run("run", "--profile", "smoke", "--case", case, *lanes, "--out", str(out)) == 0
-    rows = read_results(out)
-    assert {row["target"] for row in rows} == {"onnxruntime", "onnxruntime+qdq"}
+def test_the_command_runs_lanes_and_repeats_their_cases(inside: Inside, tmp_path: Path) -> None:
+    lanes = ("--target", "onnxruntime", "--target", "onnxruntime+qdq")
+    chosen = ("--profile", "smoke", "--case", "lstm-14.float32.*numerics*")
+    assert inside("run", *chosen, *lanes, "--out", "run").code == 0
+    rows = read_results(tmp_path / "run")
     assert {row["verdict"] for row in rows} == {"pass"}
-    assert len({row["case"] for row in rows}) == len(rows) // 2
-    capsys.readouterr()
+    cases = {target: {row["case"] for row in rows if row["target"] == target} for target in lanes[1::2]}
+    assert cases["onnxruntime"] == cases["onnxruntime+qdq"] != set()
     repeat = next(row["repeat"] for row in rows if row["target"] == "onnxruntime+qdq").split()
     assert repeat[-1] == "onnxruntime+qdq"
-    assert run(*repeat[1:]) == 0
-    assert "They part nowhere." in capsys.readouterr().out
+    done = inside(*repeat[1:])
+    assert done.code == 0
+    assert "They part nowhere." in done.out
 
 
-def test_a_wrap_that_there_is_not_is_an_unknown_target(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("run", "--case", "rnn-14.float32.*numerics*", "--target", "onnxruntime+foil") == 2
-    assert "unknown target 'onnxruntime+foil'; nearest: onnxruntime" in capsys.readouterr().err
+def test_a_wrap_that_there_is_not_is_an_unknown_target(inside: Inside) -> None:
+    done = inside("run", "--case", "rnn-14.float32.*numerics*", "--target", "onnxruntime+foil")
+    assert done.code == 2
+    assert "unknown target 'onnxruntime+foil'; nearest: onnxruntime" in done.err

@@ -20,7 +20,6 @@ import onnx
 import onnxruntime as ort
 import pytest
 
-from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.targets import adapters as targets
 from onnxspec.conformance.targets.adapters import quark_library
 from onnxspec.conformance.targets.target import Target
@@ -30,7 +29,7 @@ from onnxspec.conformance.workers.process import TargetProcess
 
 from ...quark import quark_node, run_library, shipped_kernel
 from ..checking.nodes import of_quark
-from ..miniatures import read_results
+from ..miniatures import read_results, run_command
 
 PACKAGE = os.environ.get("ONNXSPEC_QUARK_PACKAGE", "")
 
@@ -98,10 +97,10 @@ def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
         options.library = {json.dumps(library.path)}
     """)
     abouts = ("realistic-input", "old-name", "as-documented", "output-beyond-0.3", "rerun-data", "illegal-layout-one")
-    assert command("generate", "--out", folder, "--op", "ExtendedLSTM", "--all", *chosen(abouts)) == 0
+    assert run_command("generate", "--out", folder, "--op", "ExtendedLSTM", "--all", *chosen(abouts)) == 0
     assert "--all" not in capsys.readouterr().out
     targets = ("--targets-file", tables, "--target", "plain", "--target", "amd")
-    assert command("run", "--case", folder, *targets, "--out", out) == 1
+    assert run_command("run", "--case", folder, *targets, "--out", out) == 1
     rows = read_results(out)
     assert {(row["domain"], row["op"], row["version"]) for row in rows} == {("com.amd.quark", "ExtendedLSTM", 1)}
     verdicts = {(row["target"], about_of(row["case"]), row["verdict"]) for row in rows}
@@ -117,18 +116,9 @@ def test_a_model_with_its_own_quantizing_operators_runs_and_is_right(
     tables = tmp_path / "targets.toml"
     tables.write_text(f'[amd]\nadapter = "quark"\noptions.library = {json.dumps(library.path)}\n')
     chosen = ("--targets-file", tables, "--target", "amd", "--out", tmp_path / "run")
-    assert command("run", tmp_path / "model.onnx", *chosen) == 0
+    assert run_command("run", tmp_path / "model.onnx", *chosen) == 0
     verdicts = {row["case"]: row["verdict"] for row in read_results(tmp_path / "run")}
     assert verdicts == {"rnn": "pass", "rnn~qdq": "pass"}
-
-
-def command(*arguments: object) -> int:
-    """Run the command in this process and return its exit code."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.argv", ["onnxspec", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return int(ended.value.code or 0)
 
 
 def chosen(abouts: tuple[str, ...]) -> list[str]:
