@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.directories.reading import NotOneNode
@@ -18,36 +18,22 @@ from onnxspec.conformance.pytest_plugin.assertion import RunningTarget
 from onnxspec.conformance.targets.target import parse_target
 from onnxspec.reference import IllegalNode, Node, evaluate, operator_of
 
-STEPS, BATCH, WIDTH, HIDDEN = 4, 2, 3, 5
-SHAPES = {"X": (STEPS, BATCH, WIDTH), "W": (1, 4 * HIDDEN, WIDTH), "R": (1, 4 * HIDDEN, HIDDEN)}
+from ..checking.nodes import H, I, N, T, model_of, recurrent, weights_of
+
+INPUTS = {"X": np.random.default_rng(7).normal(size=(T, N, I)).astype(np.float32), **weights_of("LSTM", seed=7)}
+del INPUTS["B"]
+FED = {f"my_{name}": array for name, array in INPUTS.items()}
+RIGHT = evaluate(Node("LSTM", 14, {"hidden_size": H}), INPUTS)["Y"].astype(np.float32)
 PLAIN = next(spec for spec in profile("core", "LSTM", 14) if spec.marks == ())
 
 
-def inputs() -> dict[str, np.ndarray]:
-    random = np.random.default_rng(7)
-    return {name: random.normal(size=shape).astype(np.float32) for name, shape in SHAPES.items()}
-
-
-def model(
-    constants: dict[str, np.ndarray] | None = None, outputs: tuple[str, ...] = ("Y",), **attributes: Any
-) -> onnx.ModelProto:
+def model(constants: tuple[str, ...] = (), outputs: tuple[str, ...] = ("Y",), **attributes: Any) -> onnx.ModelProto:
     """Return an LSTM whose tensors do not have the formal names."""
-    constants = constants or {}
-    names = [f"my_{name}" for name in SHAPES]
-    node = helper.make_node("LSTM", names, [f"my_{o}" if o else "" for o in outputs], hidden_size=HIDDEN, **attributes)
-    made = {"Y": (STEPS, 1, BATCH, HIDDEN), "Y_h": (1, BATCH, HIDDEN), "Y_c": (1, BATCH, HIDDEN)}
-    graph = helper.make_graph(
-        [node],
-        "mine",
-        [
-            helper.make_tensor_value_info(f"my_{n}", TensorProto.FLOAT, s)
-            for n, s in SHAPES.items()
-            if n not in constants
-        ],
-        [helper.make_tensor_value_info(f"my_{o}", TensorProto.FLOAT, made[o]) for o in outputs if o],
-        [numpy_helper.from_array(array, f"my_{name}") for name, array in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    node = recurrent("LSTM", [*FED], **attributes)
+    node.output[:] = [f"my_{name}" if name else "" for name in outputs]
+    names = {f"my_{name}" for name in constants}
+    fed = {name: array.shape for name, array in FED.items() if name not in names}
+    return model_of([node], fed, {n: FED[n] for n in names}, 17, [name for name in node.output if name])
 
 
 def outputs_of(spec: CaseSpec) -> list[np.ndarray]:
@@ -55,41 +41,31 @@ def outputs_of(spec: CaseSpec) -> list[np.ndarray]:
     return [array.astype(spec.type) for array in evaluate(trial.node, trial.feeds[-1].inputs).values()]
 
 
-def right() -> np.ndarray:
-    return onnx_y(inputs())
-
-
-def onnx_y(tensors: dict[str, np.ndarray]) -> np.ndarray:
-    return evaluate(Node("LSTM", 14, {"hidden_size": HIDDEN}), tensors)["Y"].astype(np.float32)
-
-
-def fed() -> dict[str, np.ndarray]:
-    return {f"my_{name}": array for name, array in inputs().items()}
-
-
 @pytest.mark.parametrize("form", ["proto", "bytes", "path", "text"])
 def test_a_model_in_any_form(form: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(model(), path)
     subject: Any = {"proto": model(), "bytes": model().SerializeToString(), "path": path, "text": str(path)}[form]
-    assert_conforms(subject, {"my_Y": right()}, inputs=fed())
-    assert_conforms(subject, [right()], inputs=list(fed().values()))
+    assert_conforms(subject, {"my_Y": RIGHT}, inputs=FED)
+    assert_conforms(subject, [RIGHT], inputs=list(FED.values()))
     with pytest.raises(NotConforming, match=r"wrong \(value\): Y\["):
-        assert_conforms(subject, {"my_Y": -right()}, inputs=fed())
+        assert_conforms(subject, {"my_Y": -RIGHT}, inputs=FED)
 
 
 def test_constants_are_not_fed() -> None:
-    constants = {name: inputs()[name] for name in ("W", "R")}
-    assert_conforms(model(constants), [right()], inputs={"my_X": inputs()["X"]})
+    held = model(("W", "R"))
+    assert_conforms(held, [RIGHT], inputs={"my_X": INPUTS["X"]})
+    for tensor in held.graph.initializer:
+        tensor.CopyFrom(numpy_helper.from_array(FED[tensor.name] * 2, tensor.name))
     with pytest.raises(NotConforming):
-        assert_conforms(model({**constants, "R": constants["R"] * 2}), [right()], inputs={"my_X": inputs()["X"]})
+        assert_conforms(held, [RIGHT], inputs={"my_X": INPUTS["X"]})
 
 
 def test_the_error_is_an_assertion_with_its_judgement() -> None:
-    bad = right()
+    bad = RIGHT.copy()
     bad[2, 0, 1, 3] += 1
     with pytest.raises(AssertionError) as caught:
-        assert_conforms(model(), [bad], inputs=fed())
+        assert_conforms(model(), [bad], inputs=FED)
     error = caught.value
     assert isinstance(error, NotConforming)
     assert error.judgement.where == {"output": "Y", "index": [2, 0, 1, 3], "step": 2}
@@ -111,14 +87,14 @@ def test_a_case_has_its_own_inputs(named: bool) -> None:
 
 def test_outputs_of_another_shape_are_malformed() -> None:
     with pytest.raises(NotConforming, match="malformed"):
-        assert_conforms(model(), [right()[:-1]], inputs=fed())
+        assert_conforms(model(), [RIGHT[:-1]], inputs=FED)
 
 
 def test_an_accuracy_class_may_be_named() -> None:
-    near = right() * np.float32(1 + 2e-4)
+    near = RIGHT * np.float32(1 + 2e-4)
     with pytest.raises(NotConforming, match="inaccurate"):
-        assert_conforms(model(), [near], inputs=fed())
-    assert_conforms(model(), [near], inputs=fed(), accuracy="f16-math")
+        assert_conforms(model(), [near], inputs=FED)
+    assert_conforms(model(), [near], inputs=FED, accuracy="f16-math")
 
 
 EXTENDED = profile("smoke", "ExtendedLSTM", 1)[1]
@@ -149,17 +125,17 @@ def foreign() -> bytes:
 @pytest.mark.parametrize(
     ("subject", "outputs", "given", "error", "message"),
     [
-        (b"garbage", [right()], fed(), NotOneNode, "no ONNX model"),
-        (Path("absent.onnx"), [right()], fed(), NotOneNode, "absent.onnx: cannot be read: No such file"),
-        (model(), [right()], None, ValueError, "give inputs"),
-        (model(), {"Y": right()}, fed(), ValueError, "no output 'Y'; it has my_Y"),
-        (model(), [right(), right()], fed(), ValueError, "2 outputs are given, the graph has 1: my_Y"),
-        (model(), [right()], inputs(), ValueError, "no input 'X'; it has my_X, my_W, my_R"),
-        (model(), [right()], {"my_X": inputs()["X"]}, ValueError, "no input my_W, my_R is given"),
-        (foreign(), [right()], fed(), NotOneNode, "AttnLSTM is no operator that is judged here: LSTM, GRU"),
-        (model(clip=-1.0), [right()], fed(), IllegalNode, "clip is a threshold"),
-        ("lstm-14.float32.none", [right()], None, UnknownName, "unknown case"),
-        (PLAIN, [right()], fed(), ValueError, "a case has its own inputs"),
+        (b"garbage", [RIGHT], FED, NotOneNode, "no ONNX model"),
+        (Path("absent.onnx"), [RIGHT], FED, NotOneNode, "absent.onnx: cannot be read: No such file"),
+        (model(), [RIGHT], None, ValueError, "give inputs"),
+        (model(), {"Y": RIGHT}, FED, ValueError, "no output 'Y'; it has my_Y"),
+        (model(), [RIGHT, RIGHT], FED, ValueError, "2 outputs are given, the graph has 1: my_Y"),
+        (model(), [RIGHT], INPUTS, ValueError, "no input 'X'; it has my_X, my_W, my_R"),
+        (model(), [RIGHT], {"my_X": INPUTS["X"]}, ValueError, "no input my_W, my_R is given"),
+        (foreign(), [RIGHT], FED, NotOneNode, "AttnLSTM is no operator that is judged here: LSTM, GRU"),
+        (model(clip=-1.0), [RIGHT], FED, IllegalNode, "clip is a threshold"),
+        ("lstm-14.float32.none", [RIGHT], None, UnknownName, "unknown case"),
+        (PLAIN, [RIGHT], FED, ValueError, "a case has its own inputs"),
     ],
 )
 def test_what_cannot_be_judged(subject: Any, outputs: Any, given: Any, error: type[Exception], message: str) -> None:
@@ -170,13 +146,13 @@ def test_what_cannot_be_judged(subject: Any, outputs: Any, given: Any, error: ty
 
 def test_a_running_target() -> None:
     with RunningTarget(parse_target("onnxruntime")) as target:
-        target.assert_conforms(model(), fed())
-        target.assert_conforms(model(outputs=("", "Y_h")), fed())
+        target.assert_conforms(model(), FED)
+        target.assert_conforms(model(outputs=("", "Y_h")), FED)
         target.assert_conforms(PLAIN.id)
-        outputs = target.run(model(), fed())
-        assert_conforms(model(), outputs, inputs=fed())
+        outputs = target.run(model(), FED)
+        assert_conforms(model(), outputs, inputs=FED)
         with pytest.raises(NotConforming, match="unsupported"):
-            target.assert_conforms(model(layout=1), fed() | {"my_X": np.zeros((BATCH, STEPS, WIDTH), np.float32)})
+            target.assert_conforms(model(layout=1), FED | {"my_X": np.zeros((N, T, I), np.float32)})
         assert target.description["runtime"] == "onnxruntime"
 
 
@@ -185,10 +161,7 @@ def test_an_operators_own_exception_is_no_failure_of_the_target(of: str, monkeyp
     def raising(*_: Any, **__: Any) -> Any:
         raise LookupError("no such\ngate")
 
-    given, text = (
-        [right()],
-        r"^not-judged \(judging\): the suite's fault or the operator's: LookupError: no such gate \(",
-    )
+    message = r"^not-judged \(judging\): the suite's fault or the operator's: LookupError: no such gate \("
     monkeypatch.setattr(type(operator_of("LSTM")), of, raising)
-    with pytest.raises(NotJudged, match=text):
-        assert_conforms(model(), given, inputs=fed())
+    with pytest.raises(NotJudged, match=message):
+        assert_conforms(model(), [RIGHT], inputs=FED)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from collections import Counter
 from pathlib import Path
@@ -29,7 +28,7 @@ from onnxspec.conformance.targets.target import parse_target
 from onnxspec.reference import operator_of
 
 from ..checking.nodes import one_node
-from ..miniatures import needs_cell_output, pick
+from ..miniatures import command_line, needs_cell_output
 
 pytest_plugins = "pytester"
 
@@ -65,6 +64,11 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
+def of(target: str, *options: str) -> tuple[str, ...]:
+    """Return the arguments of pytest that run the suite on a target."""
+    return (*SUITE, "--onnxspec-target", target, *options)
+
+
 def verdicts(file: Path) -> dict[str, str]:
     """Return the verdict of each case in a JUnit file."""
     by_case: dict[str, str] = {}
@@ -85,9 +89,7 @@ def verdicts(file: Path) -> dict[str, str]:
 def test_pytest_and_the_command_agree_case_for_case(
     project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
-    project.runpytest_inprocess(
-        *SUITE, "--onnxspec-target", target, "--onnxspec-profile", "smoke", "--junitxml", "junit.xml"
-    )
+    project.runpytest_inprocess(*of(target, "--onnxspec-profile", "smoke", "--junitxml", "junit.xml"))
     monkeypatch.setenv("PYTHONPATH", str(project.path))
     chosen = Selection("smoke")
     with RunWriter(project.path / "run") as journal:
@@ -139,8 +141,8 @@ def test_the_group_of_an_item_is_the_most_special_feature() -> None:
 # Outcomes of an item
 
 
-def test_a_failure_says_what_a_person_needs(project: pytest.Pytester) -> None:
-    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:late", *FEW, "-vk", "float32-bias")
+def test_a_failure_says_what_a_person_needs_and_its_command_repeats_it(project: pytest.Pytester) -> None:
+    result = project.runpytest_inprocess(*of("backend:late"), *FEW, "-vk", "float32-bias")
     assert result.ret == 1
     result.stdout.fnmatch_lines(
         [
@@ -151,29 +153,16 @@ def test_a_failure_says_what_a_person_needs(project: pytest.Pytester) -> None:
             f"  repeat    PYTHONPATH={project.path} onnxspec explain lstm-14.float32.*bias* --target backend:late",
         ]
     )
-
-
-def test_the_command_of_a_failure_repeats_it(project: pytest.Pytester) -> None:
-    result = project.runpytest_inprocess(
-        *SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain", "-v"
-    )
-    command = next(line for line in result.stdout.lines if line.startswith("  repeat")).split(maxsplit=1)[1]
-    variable, rest = command.split(" ", 1)
-    code = "from onnxspec.conformance.cli.application import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *rest.split()[1:]],
-        env={**os.environ, "PYTHONPATH": variable.partition("=")[2]},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = next(line for line in result.stdout.lines if line.startswith("  repeat")).split()[3:]
+    environment = {**os.environ, "PYTHONPATH": str(project.path)}
+    done = subprocess.run(command_line(*words), env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "First difference" in done.stdout
 
 
 @needs_cell_output
 def test_new_failures_are_told_once_a_cause_at_the_end(project: pytest.Pytester) -> None:
-    few = [*SUITE, "--onnxspec-target", "onnx-reference", "--onnxspec-op", "GRU-14", "--onnxspec-type", "float32"]
+    few = [*of("onnx-reference"), "--onnxspec-op", "GRU-14", "--onnxspec-type", "float32"]
     result = project.runpytest_inprocess(*few, "--onnxspec-profile", "smoke", "--onnxspec-expected", "none", "-q")
     lines = result.stdout.lines
     end = lines[next(k for k, line in enumerate(lines) if "new failures by cause" in line) :]
@@ -183,13 +172,6 @@ def test_new_failures_are_told_once_a_cause_at_the_end(project: pytest.Pytester)
     assert end[cause + 2].startswith("      onnxspec explain gru-14.float32.")
     failed = result.parseoutcomes()["failed"]
     assert len(lines) < 12 + 5 * failed
-
-
-def test_what_is_refused_throughout_is_skipped_with_the_reason(project: pytest.Pytester) -> None:
-    result = project.runpytest_inprocess(*SUITE, "--onnxspec-target", "backend:tiny_runtime", *FEW, "-k", "clip", "-rs")
-    result.assert_outcomes(skipped=1)
-    result.stdout.fnmatch_lines(["*nothing was judged: every case was*", "SKIPPED*unsupported: NotImplementedError: *"])
-    assert result.ret == 1
 
 
 def test_what_is_expected_xfails_and_what_no_longer_happens_fails(project: pytest.Pytester) -> None:
@@ -206,28 +188,59 @@ def test_what_is_expected_xfails_and_what_no_longer_happens_fails(project: pytes
     right.stdout.fnmatch_lines(["*onnxruntime: expected-failures*", "expected failures that no*", "  LSTM: gates are*"])
 
 
-def test_an_expectation_is_not_stale_for_want_of_cases(project: pytest.Pytester) -> None:
-    """Most cases with activations are right; the entry is about the wrong one, which was not selected."""
-    case = next(
-        s.id for s in profile("core", "LSTM", 14) if item_group(SpecProbe(s)) == "activations" and s.type == "float32"
-    )
-    project.runpytest_inprocess(*SUITE, "--onnxspec-case", case).assert_outcomes(passed=1)
+FLOAT32 = [s for s in profile("core", "LSTM", 14) if s.type == "float32"]
+# Most cases with activations are right; the known failure is about the wrong one, which is not selected.
+RIGHT_ACTIVATIONS = next(s.id for s in FLOAT32 if item_group(SpecProbe(s)) == "activations")
+DENSE = next(s.id for s in FLOAT32 if s.data == "dense" and not s.layout)
+SMOKE = ("--onnxspec-profile", "smoke")
+KNOWN = ("--onnxspec-case", "*.T4N0I*")
+ABORTS = ["crashed: the process died of SIGABRT", "  signal    the worker ended by SIGABRT"]
+SESSIONS: dict[str, tuple[tuple[str, ...], int, dict[str, int], list[str]]] = {
+    "every case is refused": (
+        of("backend:tiny_runtime", *FEW, "-k", "clip", "-rs"),
+        1,
+        {"skipped": 1},
+        ["*nothing was judged: every case was*", "SKIPPED*unsupported: NotImplementedError: *"],
+    ),
+    "an operator of another domain": (
+        of("onnxruntime", "--onnxspec-op", "ExtendedLSTM", *SMOKE),
+        1,
+        {},
+        ["onnxruntime *: 20 cases: 20 unsupported", "*nothing was judged*"],
+    ),
+    "an expectation is not stale for want of cases": (
+        of("onnxruntime", "--onnxspec-case", RIGHT_ACTIVATIONS), 0, {"passed": 1}, [],
+    ),
+    "a known failure": (of("onnxruntime", *FEW, *KNOWN), 0, {"xfailed": 1}, []),
+    "a known failure without the list": (
+        of("onnxruntime", *FEW, *KNOWN, "--onnxspec-expected", "none", "-v"),
+        1,
+        {"failed": 1},
+        ["crashed: the process died of SIGABRT", "  clauses   lstm.*", "  signal *"],
+    ),
+    "a runtime that aborts": (of("backend:crashing", *SMOKE, "-k", "float32", "-v"), 1, {}, ABORTS),
+    "several targets": (
+        of("onnxruntime", "--onnxspec-target", "backend:faulty", *SMOKE, "-k", "LSTM-14-float32"),
+        1,
+        {},
+        ["onnxruntime [0-9]*: * cases:*", "backend:faulty: * cases:*wrong*"],
+    ),
+    "a lane": (of("onnxruntime+neg", "--onnxspec-case", DENSE), 0, {"passed": 1}, []),
+    "optimized models": (of("onnxruntime+optimized", "--onnxspec-case", DENSE), 0, {"passed": 1}, []),
+}  # fmt: skip
+"""Arguments, exit code, outcomes, and lines of the output."""
 
 
-def test_shipped_expectations_can_be_left_out(project: pytest.Pytester) -> None:
-    few = [*SUITE, "--onnxspec-target", "onnxruntime", *FEW, "--onnxspec-case", "*.T4N0I*"]
-    project.runpytest_inprocess(*few).assert_outcomes(xfailed=1)
-    bare = project.runpytest_inprocess(*few, "--onnxspec-expected", "none", "-v")
-    assert bare.ret == 1
-    bare.stdout.fnmatch_lines(["crashed: the process died of SIGABRT", "  clauses   lstm.*", "  signal *"])
-
-
-def test_a_runtime_that_aborts_costs_its_cases_and_not_the_run(project: pytest.Pytester) -> None:
-    few = [*SUITE, "--onnxspec-target", "backend:crashing", "--onnxspec-profile", "smoke", "-k", "float32", "-v"]
-    result = project.runpytest_inprocess(*few, "--junitxml", "junit.xml")
-    assert result.ret == 1
-    assert set(verdicts(project.path / "junit.xml").values()) == {"crashed", "unsupported"}
-    result.stdout.fnmatch_lines(["crashed: the process died of SIGABRT", "  signal    the worker ended by SIGABRT"])
+@pytest.mark.parametrize("name", SESSIONS)
+def test_the_outcomes_of_a_session(project: pytest.Pytester, name: str) -> None:
+    arguments, code, outcomes, lines = SESSIONS[name]
+    result = project.runpytest_inprocess(*arguments, "--junitxml", "junit.xml")
+    assert result.ret == code
+    if outcomes:
+        result.assert_outcomes(**outcomes)
+    result.stdout.fnmatch_lines(lines)
+    if name == "a runtime that aborts":  # costs its cases and not the run
+        assert set(verdicts(project.path / "junit.xml").values()) == {"crashed", "unsupported"}
 
 
 # Bad input
@@ -293,16 +306,14 @@ def test_a_session_that_asks_for_nothing_loads_nothing(pytester: pytest.Pytester
 
 
 def test_only_what_is_selected_runs(project: pytest.Pytester) -> None:
-    project.runpytest_inprocess(
-        *SUITE, "--onnxspec-target", "onnxruntime", *FEW, "-k", "clip", "--junitxml", "junit.xml"
-    )
+    project.runpytest_inprocess(*of("onnxruntime", *FEW, "-k", "clip", "--junitxml", "junit.xml"))
     few = Selection("core", ("LSTM",), (14,), ("float32",))
     chosen = [s.id for s in select(few) if item_group(SpecProbe(s)) == "clip"]
     assert sorted(verdicts(project.path / "junit.xml")) == sorted(chosen)
 
 
 def test_exit_at_the_first_failure_and_last_failed(project: pytest.Pytester) -> None:
-    few = [*SUITE, "--onnxspec-target", "backend:faulty", *FEW, "-k", "float32-plain or float32-bias"]
+    few = [*of("backend:faulty"), *FEW, "-k", "float32-plain or float32-bias"]
     whole = project.runpytest_inprocess(*few)
     first = project.runpytest_inprocess(*few, "-x", "--junitxml", "junit.xml")
     assert first.parseoutcomes()["failed"] == 1 < whole.parseoutcomes()["failed"]
@@ -315,21 +326,13 @@ def test_exit_at_the_first_failure_and_last_failed(project: pytest.Pytester) -> 
 
 @pytest.mark.long
 def test_xdist_gives_the_same_verdicts(project: pytest.Pytester) -> None:
-    few = [*SUITE, "--onnxspec-target", "onnxruntime", "--onnxspec-profile", "smoke"]
+    few = [*of("onnxruntime"), "--onnxspec-profile", "smoke"]
     alone = project.runpytest_inprocess(*few, "--junitxml", "alone.xml")
     spread = project.runpytest_subprocess(*few, "--junitxml", "spread.xml", "-n", "2")
     assert verdicts(project.path / "spread.xml") == verdicts(project.path / "alone.xml")
     outcomes = [{**run.parseoutcomes(), "warnings": 0} for run in (spread, alone)]  # a busy machine may add one
     assert outcomes[0] == outcomes[1]
     spread.stdout.fnmatch_lines(["onnxruntime [0-9]*: * cases: *pass*"])
-
-
-def test_several_targets(project: pytest.Pytester) -> None:
-    few = [*SUITE, "--onnxspec-profile", "smoke", "-k", "LSTM-14-float32"]
-    result = project.runpytest_inprocess(
-        *few, "--onnxspec-target", "onnxruntime", "--onnxspec-target", "backend:faulty"
-    )
-    result.stdout.fnmatch_lines(["onnxruntime [0-9]*: * cases:*", "backend:faulty: * cases:*wrong*"])
 
 
 def test_ini_values_stand_for_options(project: pytest.Pytester) -> None:
@@ -374,20 +377,6 @@ def test_the_example_repository_passes(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(
         ["tests/test_kernel.py ..*", "onnxspec.conformance *", "backend:tiny_runtime: * cases:*"]
     )
-
-
-def test_operators_of_other_domains_are_cases_like_others(project: pytest.Pytester) -> None:
-    options = ("--onnxspec-op", "ExtendedLSTM", "--onnxspec-profile", "smoke", "--onnxspec-target", "onnxruntime")
-    result = project.runpytest_inprocess("--pyargs", "onnxspec.conformance", *options)
-    result.stdout.fnmatch_lines(["onnxruntime *: 20 cases: 20 unsupported", "*nothing was judged*"])
-    assert result.ret == 1
-
-
-def test_a_target_s_name_may_ask_for_a_lane(project: pytest.Pytester) -> None:
-    case = pick(1, lambda s: s.data == "dense" and not s.layout)[0]
-    for lane in ("onnxruntime+neg", "onnxruntime+optimized"):
-        options = ("--onnxspec-target", lane, "--onnxspec-case", case)
-        project.runpytest_inprocess("--pyargs", "onnxspec.conformance", *options).assert_outcomes(passed=1)
 
 
 def test_the_nodes_of_a_model_are_items(project: pytest.Pytester) -> None:
