@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,22 +48,10 @@ def test_what_nothing_takes_is_no_news() -> None:
 
 
 def test_nodes_in_ifs_two_deep_with_weights_from_outside() -> None:
-    inner = helper.make_node(
-        "If",
-        ["c"],
-        ["inner"],
-        name="decoder/If_2",
-        then_branch=branch([recurrent("LSTM", name="decoder/LSTM_3")], "Y"),
-        else_branch=branch([helper.make_node("Identity", ["Y0"], ["same"])], "same"),
-    )
-    outer = helper.make_node(
-        "If",
-        ["c"],
-        ["Y"],
-        name="If_1",
-        then_branch=branch([helper.make_node("Identity", ["Y0"], ["same"])], "same"),
-        else_branch=branch([inner], "inner"),
-    )
+    same = branch([helper.make_node("Identity", ["Y0"], ["same"])], "same")
+    third = branch([recurrent("LSTM", name="decoder/LSTM_3")], "Y")
+    inner = helper.make_node("If", ["c"], ["inner"], name="decoder/If_2", then_branch=third, else_branch=same)
+    outer = helper.make_node("If", ["c"], ["Y"], name="If_1", then_branch=same, else_branch=branch([inner], "inner"))
     first = recurrent("LSTM", name="first")
     first.output[0] = "Y0"
     model = model_of([first, outer], {**X, "c": ()}, WRONG_R, kinds={"c": TensorProto.BOOL})
@@ -84,76 +73,70 @@ def test_nodes_in_loops(op: str) -> None:
     assert (right.problems, right.unchecked) == ((), ())
 
 
-def function(nodes: list[onnx.NodeProto], inputs: list[str], opset: int, **given: Any) -> onnx.FunctionProto:
-    return helper.make_function(
-        "local",
-        "Encoder",
-        inputs,
-        ["Y"],
-        nodes,
-        [helper.make_opsetid("", opset), helper.make_opsetid("local", 1)],
-        **given,
-    )
-
-
-def called(function: onnx.FunctionProto, constants: dict[str, Any], **attributes: Any) -> onnx.ModelProto:
+def called(
+    node: onnx.NodeProto, opset: int, constants: dict[str, Any], names: Sequence[str] = (), **attributes: Any
+) -> onnx.ModelProto:
+    """Return a model that calls a function of one node twice; `names` are the function's attributes."""
+    opsets = [helper.make_opsetid("", opset)]
+    function = helper.make_function("local", "Encoder", ["X", "W", "R"], ["Y"], [node], opsets, names)
     calls = [
-        helper.make_node("Encoder", ["X", *constants], ["Y"], name="encoder", domain="local", **attributes),
-        helper.make_node("Encoder", ["X", *constants], ["Y2"], name="second", domain="local", **attributes),
+        helper.make_node("Encoder", ["X", *constants], [y], name=name, domain="local", **attributes)
+        for name, y in (("encoder", "Y"), ("second", "Y2"))
     ]
     return model_of(calls, X, constants, domains={"local": 1}, functions=[function])
 
 
 def test_a_function_is_checked_call_by_call_by_its_own_opset() -> None:
     # layout exists from version 14 on: by the function's opset the node is an LSTM-7.
-    with_layout = function([recurrent("LSTM", layout=0)], ["X", "W", "R"], 7)
-    result = check_model(called(with_layout, RIGHT))
+    result = check_model(called(recurrent("LSTM", layout=0), 7, RIGHT))
     assert errors(result) == [("/encoder/rnn", "lstm.attributes"), ("/second/rnn", "lstm.attributes")]
     assert result.nodes == (("/encoder/rnn", "LSTM-7"), ("/second/rnn", "LSTM-7"))
-    right = check_model(called(function([recurrent("LSTM")], ["X", "W", "R"], 7), RIGHT))
+    right = check_model(called(recurrent("LSTM"), 7, RIGHT))
     assert (right.problems, right.unchecked) == ((), ())
-    assert errors(check_model(called(function([recurrent("LSTM")], ["X", "W", "R"], 7), WRONG_R)))
+    assert errors(check_model(called(recurrent("LSTM"), 7, WRONG_R)))
 
 
 def test_a_function_gets_its_attributes_from_the_call() -> None:
     node = recurrent("LSTM")
     del node.attribute[:]
-    size = node.attribute.add(name="hidden_size", ref_attr_name="size", type=onnx.AttributeProto.INT)
-    assert size.ref_attr_name
-    body = function([node], ["X", "W", "R"], 14, attributes=["size"])
-    assert errors(check_model(called(body, RIGHT, size=H))) == []
-    assert {rule for _, rule in errors(check_model(called(body, RIGHT, size=H + 1)))} == {"lstm.hidden-size"}
+    node.attribute.add(name="hidden_size", ref_attr_name="size", type=onnx.AttributeProto.INT)
     # Without it the attribute is absent, and R determines the size.
-    assert errors(check_model(called(body, RIGHT))) == []
+    for sizes, rules in (({"size": H}, set()), ({"size": H + 1}, {"lstm.hidden-size"}), ({}, set())):
+        model = called(node, 14, RIGHT, ["size"], **sizes)
+        assert {rule for _, rule in errors(check_model(model))} == rules
+
+
+def calling(name: str, *others: str, last: onnx.NodeProto | None = None) -> onnx.FunctionProto:
+    """Return a function of X that calls others, and ends with a node that makes Y."""
+    outputs = [f"y{k}" for k in range(len(others))] if last else ["a", "Y"]
+    nodes = [helper.make_node(o, ["X"], [y], domain="local") for o, y in zip(others, outputs, strict=True)]
+    opsets = [helper.make_opsetid("", 14), helper.make_opsetid("local", 1)]
+    return helper.make_function("local", name, ["X"], ["Y"], [*nodes, *([last] if last else [])], opsets)
+
+
+def tower(last: onnx.NodeProto, every: onnx.NodeProto | None = None) -> list[onnx.FunctionProto]:
+    """Return forty functions that call the next one twice."""
+    return [*(calling(f"F{k}", *[f"F{k + 1}"] * 2, last=every) for k in range(40)), calling("F40", last=last)]
 
 
 def test_functions_in_a_circle_and_without_end_are_not_followed() -> None:
-    def calling(name: str, *others: str) -> onnx.FunctionProto:
-        nodes = [helper.make_node(other, ["X"], [f"y{k}"], domain="local") for k, other in enumerate(others)]
-        nodes.append(recurrent("LSTM", ("X", "X", "X")))
-        return helper.make_function("local", name, ["X"], ["Y"], nodes, [helper.make_opsetid("", 14)])
-
-    circle = [calling("A", "B"), calling("B", "A")]
-    call = helper.make_node("A", ["X"], ["Y"], domain="local")
-    result = check_model(model_of([call], X, {}, domains={"local": 1}, functions=circle))
-    assert result.unreadable == "function local::A calls itself, which ONNX forbids"
-    tower = [calling(f"F{k}", *[f"F{k + 1}"] * 2) for k in range(40)] + [calling("F40")]
-    call = helper.make_node("F0", ["X"], ["Y"], domain="local")
-    result = check_model(model_of([call], X, {}, domains={"local": 1}, functions=tower))
-    assert "more than 2000 times" in result.unreadable
+    lstm = recurrent("LSTM", ("X", "X", "X"))
+    circle = [calling("A", "B", last=lstm), calling("B", "A", last=lstm)]
+    for functions, message in (
+        (circle, "function local::A calls itself, which ONNX forbids"),
+        (tower(lstm, lstm), "more than 2000 times"),
+    ):
+        call = helper.make_node(functions[0].name, ["X"], ["Y"], domain="local")
+        result = check_model(model_of([call], X, {}, domains={"local": 1}, functions=functions))
+        assert message in result.unreadable
 
 
 def test_calls_that_shape_inference_would_follow_without_end_are_left_out() -> None:
     """onnx infers through each call anew: forty functions that call the next one twice would take years."""
-    tower = []
-    for k in range(40):
-        calls = [helper.make_node(f"F{k + 1}", ["X"], [name], domain="local") for name in ("a", "Y")]
-        tower.append(helper.make_function("local", f"F{k}", ["X"], ["Y"], calls, [helper.make_opsetid("local", 1)]))
-    last = helper.make_node("Neg", ["X"], ["Y"])
-    tower.append(helper.make_function("local", "F40", ["X"], ["Y"], [last], [helper.make_opsetid("", 14)]))
+    functions = tower(helper.make_node("Neg", ["X"], ["Y"]))
     call = helper.make_node("F0", ["X"], ["x"], domain="local")
     lstm = recurrent("LSTM", ("x", "W", "R"))
-    result = check_model(model_of([call, lstm], X, RIGHT, domains={"local": 1}, functions=tower))
+    result = check_model(model_of([call, lstm], X, RIGHT, domains={"local": 1}, functions=functions))
     assert [unchecked.rule for unchecked in result.unchecked] == ["lstm.types", "lstm.shapes"]
 
 
@@ -244,10 +227,14 @@ def test_weights_that_are_computed_are_known() -> None:
     assert errors(check_model(exported_weights(wrong=True))) == [("/If:then_branch/rnn", "lstm.shapes")]
 
 
+def behind(op: str, domain: str = "") -> onnx.ModelProto:
+    """Return a model with an LSTM behind a node."""
+    node = helper.make_node(op, ["X"], ["x"], name=op.lower(), domain=domain)
+    return model_of([node, recurrent("LSTM", ("x", "W", "R"))], X, RIGHT, domains={domain: 1} if domain else {})
+
+
 def test_what_is_not_known_is_not_fine() -> None:
-    unknown = helper.make_node("Mystery", ["X"], ["x"], name="mystery", domain="com.example")
-    model = model_of([unknown, recurrent("LSTM", ("x", "W", "R"))], X, RIGHT, domains={"com.example": 1})
-    result = check_model(model)
+    result = check_model(behind("Mystery", "com.example"))
     assert not result.problems
     missing = {unchecked.rule: unchecked.missing for unchecked in result.unchecked}
     assert missing == {
@@ -258,32 +245,28 @@ def test_what_is_not_known_is_not_fine() -> None:
 
 def test_what_the_file_claims_is_no_error() -> None:
     """Types that a file declares for inner names may be stale: they do not prove that the node is wrong."""
-    unknown = helper.make_node("Mystery", ["X"], ["x"], domain="com.example")
-    model = model_of([unknown, recurrent("LSTM", ("x", "W", "R"))], X, RIGHT, domains={"com.example": 1})
-    model.graph.value_info.append(value("x", (T, N, I + 1)))
-    result = check_model(model)
-    assert not errors(result)
-    assert warned(result) == {"model.sizes-claimed"}
     # If shapes can be inferred, a stale declaration is ignored.
-    stale = model_of([helper.make_node("Neg", ["X"], ["x"]), recurrent("LSTM", ("x", "W", "R"))], X, RIGHT)
-    stale.graph.value_info.append(value("x", (T, N, I + 1)))
-    assert check_model(stale).problems == ()
-
-
-def with_state(X_shape: tuple[Any, ...], batch: Any, as_input: bool = False) -> Checked:
-    node = recurrent("LSTM", ("X", "W", "R", "", "", "h"))
-    inputs: dict[str, Any] = {"X": X_shape}
-    if as_input:
-        return check_model(model_of([node], {**inputs, "h": (1, batch, H)}, RIGHT))
-    return check_model(model_of([node], inputs, {**RIGHT, "h": np.zeros((1, batch, H), np.float32)}))
+    for model, rules in ((behind("Mystery", "com.example"), {"model.sizes-claimed"}), (behind("Neg"), set())):
+        model.graph.value_info.append(value("x", (T, N, I + 1)))
+        result = check_model(model)
+        assert not errors(result)
+        assert warned(result) == rules
 
 
 def test_a_batch_that_is_fixed_in_states() -> None:
-    assert warned(with_state(("time", "batch", I), 1)) == {"model.batch-fixed"}
-    assert warned(with_state(("time", "batch", I), 1, as_input=True)) == {"model.batch-fixed"}
-    assert warned(with_state(("time", "batch", I), "batch", as_input=True)) == set()
-    assert warned(with_state(("time", 1, I), 1)) == set()
-    assert errors(with_state(("time", 2, I), 1)) == [("/rnn", "lstm.shapes")]
+    node = recurrent("LSTM", ("X", "W", "R", "", "", "h"))
+    constant = {**RIGHT, "h": np.zeros((1, 1, H), np.float32)}
+    for batch, state, rules in (
+        ("batch", None, {"model.batch-fixed"}),
+        ("batch", 1, {"model.batch-fixed"}),
+        ("batch", "batch", set()),
+        (1, None, set()),
+        (2, None, {"lstm.shapes"}),
+    ):
+        inputs: dict[str, Any] = {"X": ("time", batch, I), **({"h": (1, state, H)} if state else {})}
+        result = check_model(model_of([node], inputs, RIGHT if state else constant))
+        assert {problem.rule for problem in result.problems} == rules
+        assert bool(errors(result)) == (rules == {"lstm.shapes"})
 
 
 def test_a_time_that_is_frozen_in_an_expand() -> None:
@@ -292,9 +275,10 @@ def test_a_time_that_is_frozen_in_an_expand() -> None:
     expand = helper.make_node("Expand", ["length", "s"], ["lens"])
     node = recurrent("LSTM", ("X", "W", "R", "", "lens"))
     constants = {**RIGHT, "length": np.array(7, np.int32)}
-    frozen = check_model(model_of([shape, expand, node], {"X": ("time", "batch", I)}, constants, 15))
+    frozen, too_long = (
+        check_model(model_of([shape, expand, node], {"X": (steps, "batch", I)}, constants, 15)) for steps in ("time", T)
+    )
     assert "model.time-frozen" in warned(frozen)
-    too_long = check_model(model_of([shape, expand, node], {"X": (T, "batch", I)}, constants, 15))
     assert errors(too_long) == [("/rnn", "lstm.lengths")]
     exact = {**constants, "length": np.array(T, np.int32)}
     assert check_model(model_of([shape, expand, node], {"X": (T, "batch", I)}, exact, 15)).problems == ()
