@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ..conformance.miniatures import HEEDING, Finished, naming, pick, read_results
-from .programs import targets_file
+from ..conformance.misbehaving import targets_file
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from onnxspec.conformance.workers.hangs import HangBudget
-from onnxspec.conformance.workers.job import Job, Outcome
+from onnxspec.conformance.workers.job import Job
 from onnxspec.conformance.workers.process import TargetProcess
 
 from ..conformance.miniatures import Command, complaints, read_results
-from .programs import job, program
+from ..conformance.misbehaving import job, outcomes, program, statuses
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 
@@ -34,11 +34,9 @@ ENDLESS = {
 
 def test_nothing_that_is_sent_gives_a_case_more_time(tmp_path: Path) -> None:
     jobs = [sent for name, code in ENDLESS.items() for sent in (job(key="good"), job(code, name))]
-    with TargetProcess(program(tmp_path, time_limit=3.0), hangs=HangBudget(100)) as process:
-        process.start()
-        outcomes = list(process.run([*jobs, job(key="good")]))
-    assert {o.key: o.status for o in outcomes} == {"good": "ran", **dict.fromkeys(ENDLESS, "timed-out")}
-    assert sum(outcome.key == "good" for outcome in outcomes) == len(ENDLESS) + 1
+    ended = outcomes(program(tmp_path, time_limit=2.0), *jobs, job(key="good"), hangs=HangBudget(100))
+    assert {o.key: o.status for o in ended} == {"good": "ran", **dict.fromkeys(ENDLESS, "timed-out")}
+    assert sum(outcome.key == "good" for outcome in ended) == len(ENDLESS) + 1
 
 
 def test_time_in_which_this_process_stands_still_is_nobody_s(tmp_path: Path) -> None:
@@ -47,33 +45,28 @@ def test_time_in_which_this_process_stands_still_is_nobody_s(tmp_path: Path) -> 
     if code == 0:
         status = 1
         try:
-            with TargetProcess(program(tmp_path, time_limit=4.0)) as process:
-                process.start()
-                (tmp_path / "started").touch()
-                slow = [job("time.sleep(2)", str(k)) for k in range(3)]
-                status = int([outcome.status for outcome in process.run(slow)] != ["ran"] * 3)
+            slow = ["time.sleep(1)"] * 3
+            ended = statuses(program(tmp_path, f"open({str(tmp_path / 'started')!r}, 'w')", time_limit=3.0), *slow)
+            status = int(ended != ["ran"] * 3)
         finally:
             os._exit(status)
     while not (tmp_path / "started").exists():
         time.sleep(0.05)
     time.sleep(1.0)
     os.kill(code, signal.SIGSTOP)
-    time.sleep(8)
+    time.sleep(5)
     os.kill(code, signal.SIGCONT)
     assert os.waitpid(code, 0)[1] == 0
 
 
 def test_a_caller_that_lets_answers_lie_does_not_make_them_late(tmp_path: Path) -> None:
     """More answers wait than the caller's side reads ahead, for longer than a case's time limit."""
-    large = "parts = [('float32', [1 << 20], bytes(4 << 20))]"
-    with TargetProcess(program(tmp_path, time_limit=4.0)) as process:
-        process.start()
-        statuses = []
-        for number, outcome in enumerate(process.run(job(large, str(k)) for k in range(16))):
-            statuses.append(outcome.status)
-            if number == 0:
-                time.sleep(6)
-    assert statuses == ["ran"] * 16
+    large = job("parts = [('float32', [1 << 20], bytes(4 << 20))]")
+    with TargetProcess(program(tmp_path, time_limit=3.0)) as process:
+        stream = process.run([large] * 16)
+        ended = [next(stream)]
+        time.sleep(4.5)
+        assert [outcome.status for outcome in [*ended, *stream]] == ["ran"] * 16
 
 
 # The budget
@@ -86,36 +79,39 @@ def traited(words: str, *traits: str) -> Job:
 HANG = "time.sleep(1000)"
 
 
-def spend(folder: Path, budget: HangBudget, jobs: list[Job]) -> list[Outcome]:
-    with TargetProcess(program(folder, time_limit=2.0), hangs=budget) as process:
-        process.start()
-        return list(process.run(jobs))
-
-
 def test_what_shares_something_with_what_hung_is_not_run_once_the_budget_is_spent(tmp_path: Path) -> None:
     jobs = [traited("", "a", "c"), traited(HANG, "a", "b"), traited("", "a"), traited(HANG, "b", "c")]
     jobs += [traited("", "c", "d"), *(traited(HANG, "b", str(k)) for k in range(150)), traited("", "d")]
-    budget = HangBudget(2)
-    outcomes = spend(tmp_path, budget, jobs)
-    assert [outcome.key for outcome in outcomes] == [sent.key for sent in jobs]
-    statuses = [outcome.status for outcome in outcomes]
-    assert statuses == ["ran", "timed-out", "ran", "timed-out", "ran", *["not-run"] * 150, "ran"]
-    assert outcomes[5].message == "not run: 2 cases have hung, those with: b; the budget is 2"
+    budget, target = HangBudget(2), program(tmp_path, time_limit=2.0)
+    ended = outcomes(target, *jobs, hangs=budget)
+    assert [outcome.key for outcome in ended] == [sent.key for sent in jobs]
+    expected = ["ran", "timed-out", "ran", "timed-out", "ran", *["not-run"] * 150, "ran"]
+    assert [outcome.status for outcome in ended] == expected
+    assert ended[5].message == "not run: 2 cases have hung, those with: b; the budget is 2"
     assert budget.spent
     # Another process of the same run uses the same budget.
-    assert [o.status for o in spend(tmp_path, budget, [traited(HANG, "b"), traited("", "a")])] == ["not-run", "ran"]
+    assert statuses(target, traited(HANG, "b"), traited("", "a"), hangs=budget) == ["not-run", "ran"]
 
 
-def test_two_things_together_can_be_what_hangs(tmp_path: Path) -> None:
-    jobs = [traited("", "a"), traited("", "b"), *(traited(HANG, "a", "b") for _ in range(4)), traited("", "a", "c")]
-    statuses = [outcome.status for outcome in spend(tmp_path, HangBudget(2), jobs)]
-    assert statuses == ["ran", "ran", "timed-out", "timed-out", "not-run", "not-run", "ran"]
-
-
-def test_a_target_that_hangs_on_anything_is_given_up(tmp_path: Path) -> None:
-    jobs = [traited(HANG, str(k)) for k in range(200)]
-    statuses = [outcome.status for outcome in spend(tmp_path, HangBudget(1), jobs)]
-    assert statuses == ["timed-out"] * 2 + ["not-run"] * 198
+@pytest.mark.parametrize(
+    ("budget", "jobs", "expected"),
+    [
+        pytest.param(
+            2,
+            [traited("", "a"), traited("", "b"), *[traited(HANG, "a", "b")] * 4, traited("", "a", "c")],
+            ["ran", "ran", "timed-out", "timed-out", "not-run", "not-run", "ran"],
+            id="two things together can be what hangs",
+        ),
+        pytest.param(
+            1,
+            [traited(HANG, str(k)) for k in range(200)],
+            ["timed-out"] * 2 + ["not-run"] * 198,
+            id="a target that hangs on anything is given up",
+        ),
+    ],
+)
+def test_the_budget_is_spent(tmp_path: Path, budget: int, jobs: list[Job], expected: list[str]) -> None:
+    assert statuses(program(tmp_path, time_limit=2.0), *jobs, hangs=HangBudget(budget)) == expected
 
 
 TRAITS = st.frozensets(st.sampled_from("abcdef"), max_size=4)
@@ -153,7 +149,7 @@ def hanging(kin_folder: Path, tmp_path: Path) -> list[str]:
     """Return the arguments of a run with a backend that hangs on every case with one step."""
     head = "import os, time\nimport numpy as np\nimport zoo\n"
     (kin_folder / "hanging.py").write_text(f"{head}{HANGING}\nBackend = zoo.spoiling(spoil)\n", encoding="utf-8")
-    text = '[hanging]\nadapter = "backend"\ntime_limit = 4\noptions.module = "hanging"\n'
+    text = '[hanging]\nadapter = "backend"\ntime_limit = 2\noptions.module = "hanging"\n'
     (tmp_path / "targets.toml").write_text(text, encoding="utf-8")
     narrow = ["--profile", "core", "--op", "GRU-14", "--type", "float32"]
     return ["run", "--target", "hanging", *narrow, "--out", "o"]

@@ -17,7 +17,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto
 
 from onnxspec.cases import CaseSpec
 from onnxspec.conformance.judging.judgement import Verdict
@@ -29,8 +28,8 @@ from onnxspec.conformance.workers import worker
 from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
 from onnxspec.conformance.workers.process import TargetProcess
 
-from ...robustness.programs import PROGRAM, X, job
-from ..targets.test_targets import identity
+from ..misbehaving import PROGRAM, X, job
+from ..targets.small_models import identity
 
 ROOT = Path(__file__).parents[3]
 DOCUMENT = ROOT / "docs" / "worker-protocol.md"
@@ -349,6 +348,6 @@ def test_what_becomes_of_an_lstm_in_onnxruntime_web(web: Target, change: dict[st
 
 def test_onnxruntime_web_says_that_it_has_no_bfloat16(web: Target) -> None:
     value = np.ones((2, 3), ml_dtypes.bfloat16)
-    (outcome,) = run(web, Job("a", identity(TensorProto.BFLOAT16), ({"X": value},)))
+    (outcome,) = run(web, Job("a", identity("bfloat16"), ({"X": value},)))
     assert outcome.status == "refused"
     assert outcome.message == "Error: unsupported data type: 16"

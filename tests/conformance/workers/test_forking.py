@@ -5,50 +5,24 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from onnxspec.conformance.targets.target import Target
-from onnxspec.conformance.workers.job import Job, Outcome
+from onnxspec.conformance.workers.job import Outcome
 from onnxspec.conformance.workers.launch import ForkServer
 from onnxspec.conformance.workers.process import TargetProcess
 
-ADAPTER = """
-import os
-import numpy as np
-LOADED_BY = os.getpid()
-{more}
+from ..misbehaving import CRASHES, adapter, job, outcomes, running
 
-class Session:
-    def __init__(self, model): self.model = bytes(model)
-    def run(self, feeds):
-        if self.model == b"die":
-            print("last words", flush=True)
-            os.abort()
-        if self.model == b"exit": os._exit(7)
-        if self.model == b"who": return [np.array([os.getpid() != LOADED_BY])]
-        if self.model == b"environment":
-            return [np.frombuffer(os.environ.get("OPENBLAS_NUM_THREADS", "none").encode(), np.uint8)]
-        if self.model == b"at the start":
-            return [np.array([b"OPENBLAS_NUM_THREADS=1" in open("/proc/self/environ", "rb").read()])]
-        return [feeds["X"] + 1]
-
-class Adapter:
-    def __init__(self, options): pass
-    def describe(self): return {{"runtime": "dying"}}
-    def prepare(self, model): return Session(model)
-"""
+FORKS = "FORKS = True"
+DIE = CRASHES["aborts"].code
+WHO = "outputs = [np.array([os.getpid() != LOADED_BY])]"
+ENVIRONMENT = "outputs = [np.frombuffer(os.environ.get('OPENBLAS_NUM_THREADS', 'none').encode(), np.uint8)]"
+AT_START = "outputs = [np.array([b'OPENBLAS_NUM_THREADS=1' in open('/proc/self/environ', 'rb').read()])]"
 
 
-def target(folder: Path, more: str = "FORKS = True") -> Target:
-    (folder / "dying.py").write_text(ADAPTER.format(more=more), encoding="utf-8")
-    return Target("dying", str(folder / "dying.py"), time_limit=20.0)
-
-
-def outcomes(chosen: Target, *models: bytes) -> list[Outcome]:
-    jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate(models)]
-    with TargetProcess(chosen) as process:
-        return list(process.run(jobs))
+def target(folder: Path, more: str = FORKS) -> Target:
+    return adapter(folder, f"LOADED_BY = os.getpid()\n{more}")
 
 
 def returned(outcome: Outcome) -> object:
@@ -57,7 +31,7 @@ def returned(outcome: Outcome) -> object:
 
 def forked(chosen: Target) -> list[object]:
     """Return whether the workers before and after a crash have a runtime that another process has loaded."""
-    return [returned(outcome) for outcome in outcomes(chosen, b"who", b"die", b"who")]
+    return [returned(outcome) for outcome in outcomes(chosen, WHO, DIE, WHO)]
 
 
 def test_after_a_crash_workers_are_forked_and_the_first_is_not(tmp_path: Path) -> None:
@@ -66,16 +40,16 @@ def test_after_a_crash_workers_are_forked_and_the_first_is_not(tmp_path: Path) -
 
 def test_forked_and_started_workers_answer_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    models = (b"fine", b"die", b"fine", b"environment", b"exit", b"die", b"fine")
-    by_fork = outcomes(target(tmp_path), *models)
-    started = outcomes(target(tmp_path, more=""), *models)
+    codes = ("", DIE, "", ENVIRONMENT, "os._exit(7)", DIE, "")
+    by_fork = outcomes(target(tmp_path), *codes)
+    started = outcomes(target(tmp_path, more=""), *codes)
     assert [returned(o) for o in by_fork] == [returned(o) for o in started]
     assert [(o.signal, o.message) for o in by_fork] == [(o.signal, o.message) for o in started]
     assert "last words" in by_fork[1].captured
     assert by_fork[5].captured.startswith("last words")
 
 
-@pytest.mark.parametrize("more", ["", "FORKS = True"])
+@pytest.mark.parametrize("more", ["", FORKS])
 @pytest.mark.parametrize("callers", ["", "3"])
 def test_one_thread_is_what_numpy_finds_and_the_runtime_finds_the_callers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, callers: str
@@ -83,7 +57,7 @@ def test_one_thread_is_what_numpy_finds_and_the_runtime_finds_the_callers(
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     if callers:
         monkeypatch.setenv("OPENBLAS_NUM_THREADS", callers)
-    at_start, environment = outcomes(target(tmp_path, more), b"at the start", b"environment")
+    at_start, environment = outcomes(target(tmp_path, more), AT_START, ENVIRONMENT)
     assert returned(at_start) == [bool(more)]
     assert returned(environment) == [*(callers or "none").encode()]
 
@@ -104,20 +78,18 @@ def test_others_are_started(tmp_path: Path, more: str) -> None:
 
 
 def test_a_target_that_is_told_not_to_is_not_forked(tmp_path: Path) -> None:
-    jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate((b"die", b"who"))]
     with TargetProcess(target(tmp_path)) as process:
         process.forks = None
-        assert [returned(outcome) for outcome in process.run(jobs)] == ["crashed", [False]]
+        assert [returned(outcome) for outcome in process.run(map(job, (DIE, WHO)))] == ["crashed", [False]]
 
 
 def test_processes_of_a_target_share_what_forks_and_leave_nothing_behind(tmp_path: Path) -> None:
     chosen, answers, pids = target(tmp_path), [], []
     with ForkServer() as forks:
-        for models in ((b"who",), (b"die", b"who"), (b"who",), (b"who",)):
+        for codes in ((WHO,), (DIE, WHO), (WHO,), (WHO,)):
             with TargetProcess(chosen) as process:
                 process.share(forks)
-                jobs = [Job(str(k), model, ({"X": np.zeros(3, np.float32)},)) for k, model in enumerate(models)]
-                answers.append([returned(outcome) for outcome in process.run(jobs)])
+                answers.append([returned(outcome) for outcome in process.run(map(job, codes))])
                 assert process._worker is not None
                 pids.append(process._worker._process.pid)
             if len(answers) == 3:
@@ -127,13 +99,6 @@ def test_processes_of_a_target_share_what_forks_and_leave_nothing_behind(tmp_pat
                 forks._process.wait()
     assert answers == [[[False]], ["crashed", [True]], [[True]], [[False]]]
     deadline = time.monotonic() + 5
-    while time.monotonic() < deadline and any(map(_alive, pids)):
+    while time.monotonic() < deadline and any(map(running, pids)):
         time.sleep(0.01)
-    assert not any(map(_alive, pids))
-
-
-def _alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+    assert not any(map(running, pids))

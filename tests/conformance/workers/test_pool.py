@@ -18,6 +18,7 @@ from onnxspec.conformance.workers.pool import Pool
 from onnxspec.conformance.workers.process import TargetProcess
 
 from ..miniatures import descendants
+from ..misbehaving import running
 
 
 def doubled_elsewhere(here: int, number: int) -> tuple[int, bool]:
@@ -98,17 +99,9 @@ def test_processes_of_a_parent_that_is_killed_end_with_it(kin: dict[str, str], t
     time.sleep(2)  # until they work
     process.kill()
     process.wait()
-    while any(map(_lives, children)) and time.monotonic() < deadline:
+    while any(map(running, children)) and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert not any(map(_lives, children))
-
-
-def _lives(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/stat")
-    try:
-        return status.read_text().rpartition(") ")[2][0] != "Z"  # no process may reap it
-    except OSError:
-        return False
+    assert not any(map(running, children))
 
 
 EXPECTING = """

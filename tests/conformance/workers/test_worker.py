@@ -1,7 +1,4 @@
-"""The worker and its parent, with a miniature backend that fails on demand.
-
-The backend returns its input unless the model's producer name asks for a fault.
-"""
+"""The worker and its parent, with an adapter that executes the model of a job."""
 
 from __future__ import annotations
 
@@ -9,181 +6,31 @@ import ast
 import io
 import json
 import os
-import re
 import shlex
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
 
 from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.conformance.workers import worker
-from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
+from onnxspec.conformance.workers.job import Job
 from onnxspec.conformance.workers.messages import Report, message_of, outcome_of
 from onnxspec.conformance.workers.process import TargetProcess
 
-MINIATURE = '''
-import ctypes, os, signal, stat, struct, sys, time
-import numpy as np
-
-RUNS = [0]
-
-def protocol_descriptors():
-    for fd in range(3, 64):
-        try:
-            if stat.S_ISFIFO(os.fstat(fd).st_mode):
-                yield fd
-        except OSError:
-            pass
-
-def tell(data):
-    """Write to the descriptor that carries the protocol, whichever it is."""
-    for fd in protocol_descriptors():
-        try:
-            os.write(fd, data)
-        except OSError:
-            pass
-
-class Text(Exception):
-    def __str__(self):
-        raise ValueError("no text")
-
-class Unknown(KeyError):
-    """A class of the framework's own, with which it refuses."""
-
-class Prepared:
-    def __init__(self, fault):
-        self.fault = fault
-    def __del__(self):
-        if self.fault == "die in teardown":
-            os.abort()
-    def run(self, inputs):
-        fault, x = self.fault, inputs[0]
-        RUNS[0] += 1
-        if fault == "abort":
-            print("last words", flush=False)
-            os.abort()
-        if fault == "segv":
-            ctypes.string_at(0)
-        if fault == "fpe":
-            os.kill(os.getpid(), signal.SIGFPE)
-        if fault == "exit 0":
-            os._exit(0)
-        if fault == "sys.exit":
-            sys.exit("enough")
-        if fault == "loop":
-            while True:
-                pass
-        if fault == "print":
-            os.write(1, b"\\xff\\x00 raw ONXSPEC1 \\x1b[31m")
-            print("from Python")
-            ctypes.CDLL(None).puts(b"from C")
-            os.write(2, b"to stderr")
-        if fault == "print much":
-            print("first " + "x" * 1000000 + " last")
-        if fault == "garbage":
-            tell(b"garbage on the wire")
-            time.sleep(60)
-        if fault == "report of another job":
-            text = (b'{"type":"report","number":0,"status":"ran","phase":"run",'
-                    b'"outputs":[],"seconds":0,"arrays":[]}')
-            tell(struct.pack("<8sIQ", b"ONXSPEC1", len(text), 0) + text)
-            time.sleep(60)
-        if fault == "binary text":
-            raise ValueError("\\x00\\x1b\\ud800" * 1000000)
-        if fault == "no text":
-            raise Text()
-        if fault == "name in run":
-            return never_written(x)
-        if fault == "index in run":
-            return [[]][1]
-        if fault == "own class in run":
-            raise Unknown("no such operator here")
-        if fault == "change input":
-            x[0, 0] += 77
-        if fault == "chance":
-            return (x + RUNS[0],)
-        if fault == "two outputs":
-            return (x, x)
-        if fault == "none":
-            return [None]
-        if fault == "objects":
-            return [np.array([object()])]
-        if fault == "ragged":
-            return [[[1], [1, 2]]]
-        if fault == "bare array":
-            return x
-        if fault == "nothing":
-            return None
-        if fault == "mapping":
-            return {"Y": x}
-        if fault == "big-endian":
-            return [x.astype(">f4")]
-        if fault == "hog":
-            return [np.zeros(1 << 32, np.uint8)]
-        return (x,)
-
-def prepare(model, device="CPU", **kwargs):
-    if model.producer_name == "refuse":
-        raise RuntimeError("not this one")
-    if model.producer_name == "name in load":
-        return never_written(model)
-    if model.producer_name == "index in load":
-        return [[]][1]
-    if model.producer_name == "die in load":
-        os.abort()
-    return Prepared(model.producer_name)
-
-def supports_device(device):
-    return device == "CPU"
-'''
-
-X = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-def model(fault: str = "", element: int = TensorProto.FLOAT) -> bytes:
-    """Return a serialized model with one input X and one output Y, of any shape."""
-    graph = helper.make_graph(
-        [helper.make_node("Identity", ["X"], ["Y"])],
-        "g",
-        [helper.make_tensor_value_info("X", element, None)],
-        [helper.make_tensor_value_info("Y", element, None)],
-    )
-    made: onnx.ModelProto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], producer_name=fault)
-    serialized: bytes = made.SerializeToString()
-    return serialized
-
-
-def job(fault: str = "", value: np.ndarray = X) -> Job:
-    return Job(fault or "good", model(fault), ({"X": value},))
+from ..misbehaving import CRASHES, X, adapter, failure_to_start, job, outcomes, statuses
+from ..targets.small_models import identity
 
 
 @pytest.fixture
-def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
-    (tmp_path / "miniature.py").write_text(MINIATURE)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)  # with it, Python itself would do what the worker must do
-    return replace(parse_target("backend:miniature"), time_limit=20.0)
-
-
-@pytest.fixture
-def process(miniature: Target) -> Iterator[TargetProcess]:
-    with TargetProcess(miniature) as running:
-        running.start()
-        yield running
-
-
-def only(outcomes: Iterator[Outcome]) -> Outcome:
-    (outcome,) = outcomes
-    return outcome
+    return adapter(tmp_path)
 
 
 # Framing
@@ -215,18 +62,9 @@ def test_frame_round_trip_in_pieces_of_any_size() -> None:
     header, body = frames[-1]
     assert header["a"] == "ä"
     arrays = worker.unpack_arrays(header, body)
-    assert [element for element, _ in arrays] == [
-        "float32",
-        "float16",
-        "int64",
-        "bool",
-        "float64",
-        "bfloat16",
-        "float32",
-    ]
     for (element, array), value in zip(arrays, values, strict=True):
         seen = array.view(ml_dtypes.bfloat16) if element == "bfloat16" else array
-        assert seen.shape == value.shape
+        assert (element, seen.shape) == (value.dtype.name, value.shape)
         assert np.array_equal(seen, value)
         assert array.ctypes.data % array.itemsize == 0
 
@@ -268,77 +106,76 @@ def test_the_worker_is_written_for_the_oldest_interpreter() -> None:
 # Possible results of a runtime
 
 
-def test_conforming_backend_runs_with_one_distinct_result(process: TargetProcess) -> None:
-    outcome = only(process.run([Job("k", model(), ({"X": X}, {"X": X + 1}))]))
+def test_conforming_adapter_runs_with_one_distinct_result(target: Target) -> None:
+    feeds = [{"X": value} for value in (X, X + 1, np.array([[1.5, np.nan, -0.0]], ml_dtypes.bfloat16))]
+    (outcome,) = outcomes(target, job("print()", "k", *feeds))
     assert (outcome.key, outcome.status, outcome.phase) == ("k", "ran", "run")
-    assert [len(distinct) for distinct in outcome.outputs] == [1, 1]
-    for expected, distinct in zip((X, X + 1), outcome.outputs, strict=True):
-        value = distinct[0][0]
-        assert value is not None
-        assert value.dtype == np.float32
-        assert np.array_equal(value, expected)
-    assert (outcome.changed, outcome.malformed, outcome.message, outcome.captured) == ((), "", "", "")
+    for feed, ((array,),) in zip(feeds, outcome.outputs, strict=True):
+        assert array is not None
+        assert (array.dtype, array.tobytes()) == (feed["X"].dtype, feed["X"].tobytes())
+    assert (outcome.changed, outcome.malformed, outcome.message, outcome.captured.strip()) == ((), "", "", "")
     assert outcome.seconds > 0
 
 
-def test_bfloat16_goes_in_and_out(process: TargetProcess) -> None:
-    value = np.array([[1.5, np.nan, -0.0]], ml_dtypes.bfloat16)
-    (array,) = only(process.run([job(value=value)])).outputs[0][0]
-    assert array is not None
-    assert array.dtype == ml_dtypes.bfloat16
-    assert array.tobytes() == value.tobytes()
+MALFORMED = {
+    "outputs = [np.array([object()])]": "output 0",
+    "outputs = [[[1], [1, 2]]]": "output 0",
+    "outputs = x": "returned ndarray",
+    "outputs = None": "returned NoneType",
+    "outputs = [None]": "",  # some outputs may be missing
+    "outputs = [x.astype('>f4')]": "",
+    "outputs = (x,)": "",
+}
 
 
-def test_faults_of_form_are_told_and_do_not_end_the_worker(process: TargetProcess) -> None:
-    faults = ["two outputs", "none", "objects", "ragged", "bare array", "nothing", "mapping", "big-endian", "good"]
-    seen = {outcome.key: outcome for outcome in process.run(job(fault) for fault in faults)}
+def test_faults_of_form_are_told_and_do_not_end_the_worker(target: Target) -> None:
+    seen = {outcome.key: outcome for outcome in outcomes(target, *MALFORMED, "outputs = [x, x]")}
     assert {outcome.status for outcome in seen.values()} == {"ran"}
-    assert len(seen["two outputs"].outputs[0][0]) == 2
-    for fault in ("objects", "ragged"):
-        assert seen[fault].outputs == (((None,),),)
-        assert "output 0" in seen[fault].malformed
-    assert (seen["none"].outputs, seen["none"].malformed) == ((((None,),),), "")  # some outputs may be missing
-    assert seen["bare array"].malformed.startswith("returned ndarray")
-    assert seen["nothing"].outputs == (((),),)
-    assert seen["nothing"].malformed.startswith("returned NoneType")
-    for fault in ("mapping", "big-endian", "good"):
-        assert seen[fault].malformed == ""
-        assert np.array_equal(np.asarray(seen[fault].outputs[0][0][0]), X)
+    for code, defect in MALFORMED.items():
+        assert defect in seen[code].malformed
+        assert bool(defect) == bool(seen[code].malformed)
+    arrays = {code: outcome.outputs[0][0] for code, outcome in seen.items()}
+    for code in ("outputs = [np.array([object()])]", "outputs = [[[1], [1, 2]]]", "outputs = [None]"):
+        assert arrays[code] == (None,)
+    assert arrays["outputs = None"] == ()
+    assert len(arrays["outputs = [x, x]"]) == 2
+    for code in ("outputs = x", "outputs = [x.astype('>f4')]", "outputs = (x,)"):
+        assert np.array_equal(np.asarray(arrays[code][0]), X)
 
 
-def test_changed_inputs_and_chance_are_seen(process: TargetProcess) -> None:
-    changing, chance, good = process.run([job("change input"), job("chance"), job()])
+def test_changed_inputs_and_chance_are_seen(target: Target) -> None:
+    chance = "session.runs = getattr(session, 'runs', 0) + 1; outputs = [x + session.runs]"
+    changing, chancy, good = outcomes(target, "x[0, 0] += 77", chance, "")
     assert changing.changed == ("X",)
     assert X[0, 0] == 0
     assert len(changing.outputs[0]) == 1  # the second run got a fresh copy
-    assert len(chance.outputs[0]) == 2
+    assert len(chancy.outputs[0]) == 2
     assert good.changed == ()
 
 
-def test_refusals_keep_phase_and_a_bounded_message(process: TargetProcess) -> None:
-    load, binary, silent = process.run([job("refuse"), job("binary text"), job("no text")])
-    assert (load.status, load.phase, load.message) == ("refused", "load", "RuntimeError: not this one")
-    assert (binary.status, binary.phase) == ("refused", "run")
-    assert binary.message.startswith("ValueError: \\x00\\x1b\\ud800")
-    assert binary.message.isprintable()
-    assert len(binary.message) < 600
-    assert (silent.status, silent.message) == ("refused", "Text: (its text cannot be had: ValueError)")
+OWN_CLASS = "class Unknown(KeyError):\n    __module__ = 'framework'\nraise Unknown('no such operator here')"
+NO_TEXT = "class Text(Exception):\n    def __str__(self):\n        raise ValueError('no text')\nraise Text()"
+REFUSALS = {
+    "load:raise RuntimeError('not this one')": ("refused", "load", "RuntimeError: not this one", False),
+    "raise ValueError('\\x00\\x1b\\ud800' * 1000000)": ("refused", "run", "ValueError: \\x00\\x1b\\ud800", False),
+    NO_TEXT: ("refused", "run", "Text: (its text cannot be had: ValueError)", False),
+    OWN_CLASS: ("refused", "run", "Unknown: 'no such operator here'", False),
+    "load:[][1]": ("refused", "load", "IndexError", True),
+    "[][1]": ("refused", "run", "IndexError", True),
+    "load:never_written()": ("crashed", "load", "NameError", True),
+    "never_written()": ("crashed", "run", "NameError", True),
+}
+"""Status, phase, beginning of the message, and whether the exception indicates a bug of the program."""
 
 
-def test_a_program_that_breaks_is_told_from_one_that_refuses(process: TargetProcess) -> None:
-    faults = ("name in load", "name in run", "index in load", "index in run", "own class in run", "refuse")
-    outcomes = list(process.run([*map(job, faults), job()]))
-    assert [(o.status, o.phase) for o in outcomes] == [
-        ("crashed", "load"),
-        ("crashed", "run"),
-        ("refused", "load"),
-        ("refused", "run"),
-        ("refused", "run"),
-        ("refused", "load"),
-        ("ran", "run"),
-    ]
-    assert [bool(o.broke_at) for o in outcomes] == [True, True, True, True, False, False, False]
-    assert re.fullmatch(r"miniature\.py, line \d+, in run", outcomes[3].broke_at)
+def test_a_program_that_breaks_is_told_from_one_that_refuses(target: Target) -> None:
+    for outcome in outcomes(target, *REFUSALS):
+        status, phase, message, breaks = REFUSALS[outcome.key]
+        assert (outcome.status, outcome.phase) == (status, phase)
+        assert outcome.message.startswith(message)
+        assert outcome.message.isprintable()
+        assert len(outcome.message) < 600
+        assert outcome.broke_at == ("<string>, line 1, in <module>" if breaks else "")
 
 
 def test_what_a_backend_without_prepare_raises_first_is_said_before_it_has_accepted_anything(
@@ -347,19 +184,16 @@ def test_what_a_backend_without_prepare_raises_first_is_said_before_it_has_accep
     (tmp_path / "sole.py").write_text(
         "RUNS = []\n"
         "def run_model(model, inputs, device='CPU', **kwargs):\n"
-        "    RUNS.append(model.producer_name)\n"
-        "    if RUNS.count(model.producer_name) > (model.producer_name == 'later'):\n"
+        "    RUNS.append(inputs[0].size)\n"
+        "    if RUNS.count(inputs[0].size) > (inputs[0].size == 6):\n"
         "        return [][1]\n"
         "    return [inputs[0]]\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    with TargetProcess(parse_target("backend:sole")) as sole:
-        sole.start()
-        first, later = sole.run([job("first"), job("later")])
-    assert [(o.status, o.phase, bool(o.broke_at)) for o in (first, later)] == [
-        ("refused", "load", True),
-        ("refused", "run", True),
-    ]
+    model = identity("float")
+    first, later = outcomes(parse_target("backend:sole"), *(Job("k", model, ({"X": value},)) for value in (X[0], X)))
+    assert [(o.status, o.phase) for o in (first, later)] == [("refused", "load"), ("refused", "run")]
+    assert first.broke_at == later.broke_at == "sole.py, line 5, in run_model"
 
 
 OWN_WORDS = {
@@ -388,7 +222,7 @@ NUMPYS_WORDS = {
 }
 
 
-def test_what_an_adapter_raises_itself_is_its_word(miniature: Target) -> None:
+def test_what_an_adapter_raises_itself_is_its_word() -> None:
     source = (
         "class Adapter:\n"
         "    def __init__(self, options): pass\n"
@@ -397,16 +231,23 @@ def test_what_an_adapter_raises_itself_is_its_word(miniature: Target) -> None:
         "    def run(self, feeds):\n"
         "        STATEMENT\n"
     )
-    model_bytes, feed = model(), {"X": ("float32", X)}
     for statement, broke in {**OWN_WORDS, **NUMPYS_WORDS}.items():
-        adapter = worker.load_adapter(source.replace("STATEMENT", statement), {})
-        report, _ = worker.run_job(adapter, model_bytes, [feed], 2)
+        loaded = worker.load_adapter(source.replace("STATEMENT", statement), {})
+        report, _ = worker.run_job(loaded, b"", [{"X": ("float32", X)}], 2)
         assert (report["status"], report["phase"], "broke_at" in report) == ("refused", "run", broke), statement
         worker._LOADED.clear()
 
 
-def test_what_is_printed_stays_with_its_job(process: TargetProcess) -> None:
-    before, chatty, much, after = process.run([job(), job("print"), job("print much"), job()])
+PRINTING = """
+os.write(1, b"\\xff\\x00 raw ONXSPEC1 \\x1b[31m")
+print("from Python")
+ctypes.CDLL(None).puts(b"from C")
+os.write(2, b"to stderr")
+"""
+
+
+def test_what_is_printed_stays_with_its_job(target: Target) -> None:
+    before, chatty, much, after = outcomes(target, "", PRINTING, "print('first ' + 'x' * 1000000 + ' last')", "")
     for text in ("\\xff\\x00 raw ONXSPEC1 \\x1b[31m", "from Python", "from C", "to stderr"):
         assert text in chatty.captured
     assert len(much.captured) < 5000
@@ -418,71 +259,58 @@ def test_what_is_printed_stays_with_its_job(process: TargetProcess) -> None:
 
 # Reasons for the end of a worker
 
-
-@pytest.mark.parametrize(
-    ("fault", "status", "name", "text"),
-    [
-        ("abort", "crashed", "SIGABRT", "SIGABRT"),
-        ("segv", "crashed", "SIGSEGV", "SIGSEGV"),
-        ("fpe", "crashed", "SIGFPE", "SIGFPE"),
-        ("die in load", "crashed", "SIGABRT", "SIGABRT"),
-        ("die in teardown", "crashed", "SIGABRT", "SIGABRT"),
-        ("exit 0", "crashed", None, "exit code 0"),
-        ("garbage", "crashed", None, "garbage on the wire"),
-        ("report of another job", "crashed", None, "out of turn"),
-        ("sys.exit", "crashed", None, "SystemExit: enough"),
-    ],
-)
-def test_one_job_is_blamed_and_the_rest_go_on(
-    process: TargetProcess, fault: str, status: str, name: str | None, text: str
-) -> None:
-    values = [X + number for number in range(5)]
-    jobs = [job("" if number != 2 else fault, value) for number, value in enumerate(values)]
-    outcomes = list(process.run(jobs))
-    assert [outcome.status for outcome in outcomes] == ["ran", "ran", status, "ran", "ran"]
-    for number in (0, 1, 3, 4):
-        assert np.array_equal(np.asarray(outcomes[number].outputs[0][0][0]), values[number])
-    assert outcomes[2].key == fault
-    assert outcomes[2].signal == name
-    assert text in outcomes[2].message
-    if fault == "abort":
-        assert "last words" in outcomes[2].captured
+ENDS = {
+    **{name: (fault.code, fault.message) for name, fault in CRASHES.items()},
+    "aborts in load": ("load:os.abort()", "SIGABRT"),
+    "aborts in teardown": ("Session.__del__ = lambda self: os.abort(); session = None", "SIGABRT"),
+}
 
 
-def test_a_batch_that_was_sent_late_is_not_late(miniature: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_job_that_ends_the_worker_is_blamed_and_the_rest_go_on(target: Target) -> None:
+    """Half of the jobs that end their worker follow another one, half follow a good job."""
+    jobs = []
+    for number, (name, (code, _)) in enumerate(ENDS.items()):
+        jobs.append(job(code, name))
+        if number % 2:
+            jobs.append(job("", f"good {number}", {"X": X + number}))
+    ended = outcomes(target, *jobs)
+    assert [outcome.key for outcome in ended] == [each.key for each in jobs]
+    for sent, outcome in zip(jobs, ended, strict=True):
+        if sent.key not in ENDS:
+            assert outcome.status == "ran"
+            assert np.array_equal(np.asarray(outcome.outputs[0][0][0]), sent.feeds[0]["X"])
+            continue
+        message = ENDS[sent.key][1]
+        assert (outcome.status, message in outcome.message) == ("crashed", True), outcome
+        assert outcome.signal == (message if message.startswith("SIG") else None)
+    assert "last words" in ended[0].captured
+
+
+def test_a_batch_that_was_sent_late_is_not_late(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worker is not replaced if the caller takes longer for a batch than a job's time limit."""
     monkeypatch.setattr("onnxspec.conformance.workers.process.BATCH_JOBS", 4)
-    with TargetProcess(replace(miniature, time_limit=3.0)) as process:
-        process.start()
-        first = process._worker
-        for outcome in process.run([job() for _ in range(12)]):
+    code = "outputs = [np.array([os.getpid()])]"
+    pids = set()
+    with TargetProcess(replace(target, time_limit=2.0)) as process:
+        for outcome in process.run([job(code) for _ in range(12)]):
             assert outcome.status == "ran"
-            time.sleep(1)
-        assert process._worker is first
+            pids.add(int(np.asarray(outcome.outputs[0][0][0])[0]))
+            time.sleep(0.6)
+    assert len(pids) == 1
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs the size of the loaded runtime")
-def test_a_job_that_takes_too_much_memory_crashes_alone(miniature: Target) -> None:
-    with TargetProcess(replace(miniature, memory_limit=1 << 30)) as process:
-        hog, good = process.run([job("hog"), job()])
+def test_a_job_that_takes_too_much_memory_crashes_alone(target: Target) -> None:
+    hog, good = outcomes(replace(target, memory_limit=1 << 30), "outputs = [np.zeros(1 << 32, np.uint8)]", "")
     assert (hog.status, good.status) == ("crashed", "ran")
     assert "MemoryError" in hog.message
 
 
-def test_crashes_in_a_row_lose_nothing(process: TargetProcess) -> None:
-    faults = ["abort", "abort", "exit 0", "", "abort", "abort", ""]
-    outcomes = list(process.run(job(fault) for fault in faults))
-    assert [outcome.status for outcome in outcomes] == ["ran" if fault == "" else "crashed" for fault in faults]
-
-
-def test_many_and_large_jobs_pass_without_deadlock(process: TargetProcess) -> None:
-    def jobs() -> Iterator[Job]:
-        for number in range(200):
-            size = 1_500_000 if number % 40 == 7 else 10
-            yield Job(str(number), model(), ({"X": np.full((1, size), number, np.float32)},))
-
+def test_many_and_large_jobs_pass_without_deadlock(target: Target) -> None:
+    sizes = [1_500_000 if number % 40 == 7 else 10 for number in range(200)]
+    jobs = (job("", str(number), {"X": np.full((1, size), number, np.float32)}) for number, size in enumerate(sizes))
     keys = []
-    for outcome in process.run(jobs()):
+    for outcome in outcomes(target, *jobs):
         value = outcome.outputs[0][0][0]
         assert value is not None
         assert value[0, -1] == int(outcome.key)
@@ -490,98 +318,75 @@ def test_many_and_large_jobs_pass_without_deadlock(process: TargetProcess) -> No
     assert keys == [str(number) for number in range(200)]
 
 
-def test_jobs_are_read_ahead_by_two_batches_only(miniature: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_are_read_ahead_by_two_batches_only(target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxspec.conformance.workers.process.BATCH_JOBS", 4)
-    taken = []
-
-    def jobs() -> Iterator[Job]:
-        for number in range(100):
-            taken.append(number)
-            yield job()
-
-    with TargetProcess(miniature) as process:
-        stream = process.run(jobs())
+    jobs = iter([job()] * 100)
+    with TargetProcess(target) as process:
+        stream = process.run(jobs)
         next(stream)
-        assert len(taken) == 8
+        assert len(list(jobs)) == 100 - 8
         stream.close()  # a caller that stops early
         assert [outcome.status for outcome in process.run([job()])] == ["ran"]
 
 
 # Reasons why a worker cannot start
 
-
-def test_a_worker_that_cannot_start_says_why(miniature: Target, tmp_path: Path) -> None:
-    def failure(target: Target) -> str:
-        with TargetProcess(target) as process, pytest.raises(TargetUnavailable) as caught:
-            process.start()
-        assert "\n" not in str(caught.value)
-        return str(caught.value)
-
-    (tmp_path / "broken.py").write_text("raise OSError('libdevice.so: cannot open\\nshared object')\n")
-    (tmp_path / "homeless.py").write_text(MINIATURE.replace('device == "CPU"', "False"))
-    assert "OSError: libdevice.so: cannot open shared object" in failure(parse_target("backend:broken"))
-    assert "homeless does not support device CPU" in failure(parse_target("backend:homeless"))
-    assert "cannot start '/nowhere/python'" in failure(replace(miniature, command=("/nowhere/python", "{worker}")))
-    ends = (sys.executable, "-c", "import sys; sys.exit('no such machine')")
-    assert failure(replace(miniature, command=ends)).endswith("itself with exit code 1: no such machine")
-    trace = "Error: Cannot find module 'x.mjs'\\n    at load (loader:12)\\n\\nNode.js v20"
-    ends = (sys.executable, "-c", f'import sys; sys.exit("{trace}")')
-    assert failure(replace(miniature, command=ends)).endswith("exit code 1: Error: Cannot find module 'x.mjs'")
-    misspelt = failure(replace(miniature, command=(sys.executable, "{stdinn}")))
-    assert misspelt == "the command has {stdinn}, which stands for nothing: there are {worker}, {source}, {stdin}"
-    talks = (sys.executable, "-c", "print('x' * 100000)")
-    assert "no frame in the first" in failure(replace(miniature, command=talks))
+TRACE = "Error: Cannot find module 'x.mjs'\\n    at load (loader:12)\\n\\nNode.js v20"
+COMMANDS = {
+    ("/nowhere/python", "{worker}"): "cannot start '/nowhere/python'",
+    (sys.executable, "-c", "import sys; sys.exit('no such machine')"): "itself with exit code 1: no such machine",
+    (sys.executable, "-c", f'import sys; sys.exit("{TRACE}")'): "exit code 1: Error: Cannot find module 'x.mjs'",
+    (sys.executable, "{stdinn}"): "the command has {stdinn}, which stands for nothing: there are {worker}, {source},",
+    (sys.executable, "-c", "print('x' * 100000)"): "no frame in the first",
+}
 
 
-def test_if_no_worker_starts_any_more_the_rest_is_unavailable(process: TargetProcess, tmp_path: Path) -> None:
-    def jobs() -> Iterator[Job]:
-        yield job()
-        (tmp_path / "miniature.py").write_text("raise RuntimeError('gone')")
-        yield from (job("abort"), job(), job())
+def test_a_worker_that_cannot_start_says_why(tmp_path: Path, target: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    for command, message in COMMANDS.items():
+        assert message in str(failure_to_start(replace(target, command=command)))
+    broken = adapter(tmp_path, "raise OSError('libdevice.so: cannot open\\nshared object')")
+    assert "OSError: libdevice.so: cannot open shared object" in str(failure_to_start(broken))
+    (tmp_path / "homeless.py").write_text("def prepare(model): pass\ndef supports_device(device): return False\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    homeless = parse_target("backend:homeless")
+    assert "homeless does not support device CPU" in str(failure_to_start(homeless))
+    # The target's environment is added to the caller's.
+    lost = replace(homeless, environment={"PYTHONPATH": os.devnull})
+    assert "No module named 'homeless'" in str(failure_to_start(lost))
 
-    outcomes = list(process.run(jobs()))
-    assert [outcome.status for outcome in outcomes] == ["ran", "crashed", "unavailable", "unavailable"]
-    assert "gone" in outcomes[3].message
+
+def test_if_no_worker_starts_any_more_the_rest_is_unavailable(target: Target) -> None:
+    code = f"open({target.adapter!r}, 'w').write('raise RuntimeError(\"gone\")'); os.abort()"
+    ended = outcomes(target, "", code, "", "")
+    assert [outcome.status for outcome in ended] == ["ran", "crashed", "unavailable", "unavailable"]
+    assert "gone" in ended[3].message
 
 
-def test_the_worker_runs_from_its_source_and_its_folder_is_not_importable(miniature: Target, tmp_path: Path) -> None:
-    spy = MINIATURE.replace('device == "CPU"', 'not any(map(find_spec, ("targets", "process", "worker")))')
-    (tmp_path / "spy.py").write_text("from importlib.util import find_spec\n" + spy)
+def test_the_worker_runs_from_its_source_and_its_folder_is_not_importable(tmp_path: Path) -> None:
+    names = ("targets", "process", "worker")
+    spy = adapter(tmp_path, f"from importlib.util import find_spec\nassert not any(map(find_spec, {names}))")
     for command in ((sys.executable, "{worker}"), (sys.executable, "-c", "{source}")):
-        with TargetProcess(replace(parse_target("backend:spy"), command=command)) as process:
-            assert process.start()["runtime"] == "spy"
-            assert only(process.run([job()])).status == "ran"
+        assert statuses(replace(spy, command=command), "") == ["ran"]
 
 
-def test_the_target_s_environment_is_added_to_the_caller_s(miniature: Target) -> None:
-    target = replace(miniature, environment={"PYTHONPATH": os.devnull})
-    with TargetProcess(target) as process, pytest.raises(TargetUnavailable, match="miniature"):
-        process.start()
-
-
-def test_a_worker_that_is_sent_to_an_interpreter_does_the_same(miniature: Target, tmp_path: Path) -> None:
+def test_a_worker_that_is_sent_to_an_interpreter_does_the_same(target: Target) -> None:
     """The command passes through two shells, each of which splits it into words."""
     inner = f"cd / && {shlex.quote(sys.executable)} {{stdin}}"
     for command in ((sys.executable, "{stdin}"), ("sh", "-c", f"sh -c {shlex.quote(inner)}")):
-        with TargetProcess(replace(miniature, command=command)) as process:
-            assert process.start()["runtime"] == "miniature"
-            faults = ["print", "abort", "", "exit 0"]
-            outcomes = {outcome.key: outcome for outcome in process.run(job(fault) for fault in faults)}
-        assert "from C" in outcomes["print"].captured
-        assert (outcomes["abort"].signal, outcomes["good"].status) == ("SIGABRT", "ran")
-        assert "last words" in outcomes["abort"].captured
-        assert "exit code 0" in outcomes["exit 0"].message
-        with TargetProcess(replace(miniature, command=command, time_limit=3.0)) as process:
-            process.start()
-            assert [outcome.status for outcome in process.run([job("loop"), job()])] == ["timed-out", "ran"]
+        sent = replace(target, command=command, time_limit=3.0)
+        printed, aborted, good, exited, looped, last = outcomes(
+            sent, "ctypes.CDLL(None).puts(b'from C')", CRASHES["aborts"].code, "", "os._exit(0)", "while True: pass", ""
+        )
+        assert "from C" in printed.captured
+        assert (aborted.signal, "last words" in aborted.captured, good.status) == ("SIGABRT", True, "ran")
+        assert "exit code 0" in exited.message
+        assert (looped.status, last.status) == ("timed-out", "ran")
 
 
-def test_the_environment_is_there_although_the_command_passes_nothing_on(miniature: Target, tmp_path: Path) -> None:
-    (tmp_path / "seeing.py").write_text(f"import os\nassert os.environ['SEEN'] == 'yes'\n{MINIATURE}")
-    command = ("env", "-i", f"PYTHONPATH={tmp_path}", sys.executable, "{worker}")
-    target = replace(parse_target("backend:seeing"), command=command, environment={"SEEN": "yes"})
-    with TargetProcess(target) as process:
-        assert process.start()["runtime"] == "seeing"
+def test_the_environment_is_there_although_the_command_passes_nothing_on(tmp_path: Path) -> None:
+    command = ("env", "-i", sys.executable, "{worker}")
+    seeing = adapter(tmp_path, "assert os.environ['SEEN'] == 'yes'", command=command, environment={"SEEN": "yes"})
+    assert statuses(seeing, "") == ["ran"]
 
 
 @pytest.mark.parametrize(
@@ -596,9 +401,8 @@ def test_what_each_repeat_returned_names_the_results_that_there_are(
     report |= {"outputs": [[[None], []]], **({} if returned is None else {"returned": returned})}
     message = message_of(json.dumps(report).encode())
     assert isinstance(message, Report)
-    job = Job("k", b"", ({},))
     if fits:
-        assert outcome_of(job, 2, message, b"").returned == tuple(map(tuple, returned or ()))
+        assert outcome_of(Job("k", b"", ({},)), 2, message, b"").returned == tuple(map(tuple, returned or ()))
     else:
         with pytest.raises(worker.ProtocolError, match="what was returned"):
-            outcome_of(job, 2, message, b"")
+            outcome_of(Job("k", b"", ({},)), 2, message, b"")
