@@ -30,7 +30,7 @@ from .explainer import failing_case_of_tried, failing_cases_of
 from .failing_case import DIAGNOSED, FailingCase, ReportInternalError, reraise
 from .findings import alone
 from .match import Matcher
-from .needs import Need, axis_of, meeting, sizes_of
+from .needs import UNSAID, Need, axis_of, meeting, sizes_of
 from .observed_case import ObservedCases
 from .target_evidence import TargetEvidence
 
@@ -216,9 +216,10 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     if not shrunk.complete or verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
         return cause
     fixed = {need.field for need in shrunk.needs if need.field in SIZES and need.passed}
-    without = dict(_without(shrunk))
-    specs = [probe.spec for probe in without.values()]
-    fresh = FreshCases(shrunk.one, partial(context.run, budget=budget), fixed, specs, shrunk.passed)
+    without = [*_without(shrunk)]
+    specs = [probe.spec for _, probe in without]
+    slight = finding["verdict"] == Verdict.INACCURATE.value
+    fresh = FreshCases(shrunk.one, partial(context.run, budget=budget), fixed, specs, shrunk.passed, slight)
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     expected = fault_named(finding["fault"]) if finding["fault"] else None
@@ -230,10 +231,11 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     if fault is None:
         case = failing_case_of_tried(shrunk.one)
         return cause if case is None else replace(cause, pattern=error_pattern(context.observed[case]))
-    fields = {probe.id: field for field, probe in without.items()}
-    failing = (one for one in context.run(list(without.values()), budget) if one.judgement.verdict in FAILING)
-    # A feature is no condition if the failure also shows without it.
-    shown = {fields[one.probe.id] for one in failing if _explains(fault, matcher.known, context, one)}
+    without += [pair for pair in _larger_without(finding, shrunk, context) if would_show(fault, pair[1])]
+    fields = {probe.id: field for field, probe in without}
+    failing = (one for one in context.run([probe for _, probe in without], budget) if one.judgement.verdict in FAILING)
+    # A feature is no condition if the fault also shows without it.
+    shown = {fields[one.probe.id] for one in failing if _explains(fault, matcher.known, context, one, needed=True)}
     if fault.id.partition("@")[2] in operator_version(fresh.probe.op, fresh.probe.version).outputs:
         shown.add("outputs")  # the fault's own words name the output
     shrunk = replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in shown))
@@ -285,6 +287,17 @@ def _without(shrunk: Shrunk) -> Iterator[tuple[str, SpecProbe]]:
             yield from ((need.field, other) for other in _with_other_outputs(probe))
 
 
+def _larger_without(finding: Finding, shrunk: Shrunk, context: DiagnosisContext) -> Iterator[tuple[str, SpecProbe]]:
+    """Yield field names and cases like the finding's own example, which is larger than the smallest case. Each lacks
+    one need: a coupled gate needs an initial state in one step, and none in several."""
+    example = context.probes[finding["smallest"]]
+    if isinstance(example, SpecProbe) and example.id != shrunk.one.probe.id:
+        for need in shrunk.needs:
+            other = variant(example, **{need.field: need.instead[-1]})
+            if other is not None and need.field not in (*sizes_of(example.spec), *UNSAID):
+                yield need.field, other
+
+
 def _with_other_outputs(probe: SpecProbe) -> Iterator[SpecProbe]:
     """Yield the case with each single output that it does not have: the smallest case keeps one of the outputs in which
     a fault shows, which says nothing of the others."""
@@ -297,7 +310,8 @@ def _with_other_outputs(probe: SpecProbe) -> Iterator[SpecProbe]:
 
 
 def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shrunk | None:
-    """Return the smallest case of a finding; None if its case does not fail again after all repetitions."""
+    """Return the smallest case of a finding; None if its case does not fail again after all repetitions, or needs no
+    fault of the finding to be explained."""
     probe = context.probes[finding["smallest"]]
     answers = list(tried(context.process, [probe], context.accuracy))
     # A wider class may accept a single case, although other results of the run contradict this class.
@@ -311,6 +325,8 @@ def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shru
         return None
     first = failing[0]
     why = _why(finding, context) if first.judgement.verdict in DIAGNOSED else None
+    if finding["fault"] and why is not None and not why(first):
+        return None  # a smaller case that fails would say nothing of the fault
     chance = first.judgement.verdict is Verdict.INACCURATE and Verdict.INACCURATE.value != finding["verdict"]
     same = alike(first, why if why is not None and why(first) else None, chance)
     share = sum(map(same, answers)) / len(answers)

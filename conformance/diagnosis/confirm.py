@@ -55,6 +55,8 @@ class FreshCases:
         Specs that each lack one need and may still fail. A fault that also explains those that fail is likelier.
     passed
         Smaller cases that passed. A fault that would show in these is less likely: it does not explain the need.
+    slight
+        Whether a wider accuracy class accepts the failures. Then only faults of precision are tried.
     """
 
     smallest: CaseRun
@@ -62,6 +64,7 @@ class FreshCases:
     fixed: Collection[str] = field(default=())
     without: Sequence[Any] = field(default=())
     passed: Sequence[SpecProbe] = field(default=())
+    slight: bool = False
 
     @property
     def probe(self) -> SpecProbe:
@@ -245,7 +248,7 @@ class _Confirming:
 
     def _observed(self, one: CaseRun) -> ObservedCase | None:
         if id(one) not in self._cases:
-            self._cases[id(one)] = failing_case_of_tried(one)
+            self._cases[id(one)] = failing_case_of_tried(one, self._fresh.slight)
         case = self._cases[id(one)]
         return None if case is None else self._matcher.observed[case]
 
@@ -259,7 +262,7 @@ class _Confirming:
 
     def _counterexamples(self, fault: Fault) -> int:
         """Return the number of passing cases of the run that would show a fault."""
-        return self._matcher.observed.evidence.counterexamples(fault, self._fresh.probe.op)
+        return self._matcher.observed.evidence.counterexamples(fault, self._fresh.probe.op, self._fresh.probe.type)
 
     def _contradicted_arithmetic(self, fault: Fault) -> bool:
         """Return whether a passing case contradicts an arithmetic fault: a kernel has its arithmetic in every case."""

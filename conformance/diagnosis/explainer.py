@@ -106,7 +106,7 @@ def _by_class(evidence: TargetEvidence, failing_cases: Mapping[str, FailingCase]
         if result.verdict is Verdict.INACCURATE and result.accuracy:
             faults = faults_of(result.op, result.version, result.type)
             classes = (d for d in faults if d.within == result.accuracy)
-            fault = next((d for d in classes if not evidence.counterexamples(d, result.op)), None)
+            fault = next((d for d in classes if not evidence.counterexamples(d, result.op, result.type)), None)
             case = failing_cases.get(result.case)
             if fault is None or (fault.layer == "arithmetic" and case is not None and not case.computed_in(fault)):
                 continue

@@ -312,7 +312,7 @@ class Matcher:
     def _borne_out(self, candidate: Candidate, case: FailingCase, voters: Sequence[ObservedCase]) -> bool:
         """Return whether other cases support a candidate. Two faults that no case shows alone must explain most cases
         that show both. An arithmetic must not contradict any passing case."""
-        if any(fault.within and self._evidence.counterexamples(fault, case.op) for fault in candidate.new):
+        if any(fault.within and self._evidence.counterexamples(fault, case.op, case.type) for fault in candidate.new):
             return False
         if len(candidate.new) < 2:
             return True
@@ -330,7 +330,7 @@ class Matcher:
         bits = max(candidate.fit.evidence for candidate in candidates)
 
         def worth(candidate: Candidate) -> tuple[int, bool]:
-            against = sum(self._evidence.counterexamples(fault, case.op) for fault in candidate.new)
+            against = sum(self._evidence.counterexamples(fault, case.op, case.type) for fault in candidate.new)
             return -against, candidate.fit.evidence >= (1 - _EQUAL) * bits
 
         return max(best, key=worth)

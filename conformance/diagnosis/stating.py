@@ -92,7 +92,7 @@ def stated_finding(finding: Finding, cause: Cause, context: DiagnosisContext) ->
     if not cause.said:
         return cast(Finding, {**finding, "title": titled(finding, finding["conditions"], tried=False)})
     state = _stated(finding, cause, context)
-    conditions = " and ".join(c.words for c in state.conditions if c.words and not _mentions(finding["what"], c.words))
+    conditions = " and ".join(c.words for c in state.conditions if c.words and not mentions(finding["what"], c.words))
     with_conditions = {
         **finding,
         "title": titled(finding, conditions, tried=True, passing=state.passing),
@@ -134,7 +134,7 @@ def _stated(finding: Finding, cause: Cause, context: DiagnosisContext) -> Stated
     return stated(needs, members, [*passing, *cause.passing], shows, cause.shrunk.absent)
 
 
-def _mentions(sentence: str, words: str) -> bool:
-    """Return whether a sentence already contains the words, or the input name at their end."""
-    name = re.search(r"\b([A-Z])$", words)
+def mentions(sentence: str, words: str) -> bool:
+    """Return whether a sentence already contains the words, or the name of the input in them: ``peepholes P``."""
+    name = re.fullmatch(r"\w+ ([A-Z])", words)
     return words.casefold() in sentence.casefold() or bool(name and re.search(rf"\b{name[1]}\b", sentence))

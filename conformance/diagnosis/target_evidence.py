@@ -79,17 +79,22 @@ class TargetEvidence:
                 passing[result.op].append(self.probes[result.case])
         return {op: sorted(probes, key=lambda probe: (probe.size, probe.id)) for op, probes in passing.items()}
 
-    def counterexamples(self, fault: Fault, op: str) -> int:
+    def counterexamples(self, fault: Fault, op: str, type: str = "") -> int:
         """Return the number of passing cases that would show the fault: among the smallest of its clause, or for an
-        arithmetic fault among all."""
-        if (fault, op) not in self._counts:
-            able = (p for p in self.passing.get(op, ()) if p.type in fault.types and fault.applies(op, p.version))
+        arithmetic fault among all.
+
+        type
+            The only type of the cases, for an arithmetic fault: a kernel has its arithmetic in every case of a type.
+        """
+        types = {type} if type and fault.within else fault.types
+        if (fault, op, type) not in self._counts:
+            able = (p for p in self.passing.get(op, ()) if p.type in types and fault.applies(op, p.version))
             exercising: Iterable[Probe] = (p for p in able if fault.within or fault.clause(op) in p.clauses)
             if not fault.within:
                 exercising = itertools.islice(exercising, _COUNTEREXAMPLES)
-            self._counts[fault, op] = sum(would_show(fault, probe) for probe in exercising)
-        return self._counts[fault, op]
+            self._counts[fault, op, type] = sum(would_show(fault, probe) for probe in exercising)
+        return self._counts[fault, op, type]
 
     @cached_property
-    def _counts(self) -> dict[tuple[Fault, str], int]:
+    def _counts(self) -> dict[tuple[Fault, str, str], int]:
         return {}

@@ -261,6 +261,45 @@ def test_the_output_that_the_smallest_case_keeps_is_no_condition_if_others_show_
     assert (finding["fault"], finding["conditions"]) == ("lengths.ignored", "a row shorter than the sequence")
 
 
+def test_a_feature_is_no_condition_if_larger_cases_fail_without_it(on: On) -> None:
+    """In one step the forget gate has no effect without a state before it, and in several steps it has."""
+    target = making("lstm.input-forget.ignored")
+    on(target)
+    outputs = ("Y", "Y_h", "Y_c")
+    spec = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all", input_forget=1, outputs=outputs)
+    (finding,) = _findings(target, [spec])
+    assert (finding["fault"], finding["conditions"]) == ("lstm.input-forget.ignored", "")
+
+
+def test_lost_subnormal_numbers_of_one_type_are_not_the_arithmetic_of_another(on: On) -> None:
+    """Where X is lost, a product without X fits as well; and float64 loses other numbers than bfloat16."""
+
+    def target(node: Node, inputs: Arrays) -> Arrays:
+        narrow = "precision.computed-in-single" if inputs["X"].dtype == np.float64 else "precision.subnormals-lost"
+        return making(narrow)(node, inputs) if inputs["X"].dtype != np.float32 else conforming(node, inputs)
+
+    on(target)
+    lost = CaseSpec("RNN", 22, type="bfloat16", T=2, N=3, H=5, activations=("Relu",), extremes="subnormal")
+    passing = CaseSpec("RNN", 22, type="bfloat16", T=2, N=3, H=5, activations=("Relu",))
+    (finding,) = _findings(target, [lost, replace(lost, seed=1), passing])
+    assert finding["fault"] in ("", "precision.subnormals-lost")
+    assert finding["types"] == ["bfloat16"]
+    assert "bfloat16" in finding["smallest"]
+    assert finding["message"].endswith("flushing")
+    assert "subnormal numbers in X" in finding["conditions"] or finding["fault"]
+
+
+def test_a_fault_that_does_not_explain_its_example_gets_no_smaller_case(on: On) -> None:
+    target = making("bias.ignored")
+    on(target)
+    results, probes, kept = results_on(target, [CaseSpec("RNN", 14, bias=True, clip=1.0, H=3)])
+    results[0] = structs.replace(results[0], diagnosis=("clip.ignored",))
+    context = DiagnosisContext(Silent(), "standard", lambda p: p.id, results, probes, kept)  # type: ignore[arg-type]
+    (finding,) = findings_of(results, probes)
+    assert finding["fault"] == "clip.ignored"
+    assert list(causes.causes_of(finding, context, Budget(math.inf))) == []
+
+
 def test_what_nothing_explains_is_not_shrunk_to_what_a_known_fault_explains(on: On) -> None:
     """Without clip the target still ignores the bias, and that is another finding."""
 

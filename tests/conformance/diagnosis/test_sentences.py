@@ -19,6 +19,7 @@ from benchmarks.sentences import false_sentences, meets
 from benchmarks.staging import Opened, Session, findings_on, kernel_names, of_faults, on_kernel
 from benchmarks.truths import TRUTHS, Truth
 from onnxspec.cases import CaseSpec, profile
+from onnxspec.conformance.diagnosis.stating import mentions
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.results.records import Finding
 from onnxspec.reference import versions_of
@@ -181,6 +182,18 @@ def test_where_a_fault_shows_is_a_condition(op: str, fault: str, chosen: Any, co
     (finding,) = _true_findings(_where(chosen, fault), _small(op), fault)
     assert (finding["fault"], finding["conditions"], finding["passing"]) == (fault, condition, 0)
     assert finding["foretold"] >= 5
+
+
+@pytest.mark.parametrize(
+    ("sentence", "words", "said"),
+    [
+        ("Ignores P", "peepholes P", True),
+        ("Ignores the second half of B", "no bias B", False),
+        ("Leaves the product of X with W out", "subnormal numbers in X", False),
+    ],
+)
+def test_only_the_name_of_an_input_says_that_it_is_there(sentence: str, words: str, said: bool) -> None:
+    assert mentions(sentence, words) == said
 
 
 def test_a_layout_is_a_condition_beside_others() -> None:
