@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from onnxspec.conformance.workers.process import TargetProcess
 
 from ...quark import quark_node, run_library, shipped_kernel
 from ..checking.nodes import of_quark
-from ..miniatures import read_results, run_command
+from ..miniatures import Finished, read_results
 
 PACKAGE = os.environ.get("ONNXSPEC_QUARK_PACKAGE", "")
 
@@ -64,13 +65,13 @@ def session_options(library: quark_library.Library) -> ort.SessionOptions:
     return options
 
 
-def adapter_text() -> str:
-    """Return the adapter and its parts as one source text that can be sent."""
-    return targets.adapter_source("quark")
+def load(options: dict[str, Any]) -> Any:
+    """Return the adapter, from the one source text of its parts that can be sent."""
+    return worker.load_adapter(targets.adapter_source("quark"), options)
 
 
 def test_the_adapter_runs_a_node(library: quark_library.Library) -> None:
-    adapter = worker.load_adapter(adapter_text(), {"library": library.path})
+    adapter = load({"library": library.path})
     node = quark_node()
     (Y,) = adapter.prepare(node.model()).run(dict(node.inputs))
     assert Y.shape == (*node.inputs["X"].shape[:1], 2, 1, node.attributes["hidden_size"])
@@ -82,7 +83,7 @@ def test_the_adapter_runs_a_node(library: quark_library.Library) -> None:
 
 
 def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
-    library: quark_library.Library, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    library: quark_library.Library, tmp_path: Path, inside: Callable[..., Finished]
 ) -> None:
     """The cases are right, wrong and unsupported ones; they keep their operator, whatever op_type their models use."""
     folder, out, tables = tmp_path / "cases", tmp_path / "run", tmp_path / "targets.toml"
@@ -97,45 +98,37 @@ def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
         options.library = {json.dumps(library.path)}
     """)
     abouts = ("realistic-input", "old-name", "as-documented", "output-beyond-0.3", "rerun-data", "illegal-layout-one")
-    assert run_command("generate", "--out", folder, "--op", "ExtendedLSTM", "--all", *chosen(abouts)) == 0
-    assert "--all" not in capsys.readouterr().out
+    chosen = [word for topic in abouts for word in ("--case", f"*.{topic}.*")]
+    generated = inside("generate", "--out", folder, "--op", "ExtendedLSTM", "--all", *chosen)
+    assert (generated.code, "--all" in generated.out) == (0, False)
     targets = ("--targets-file", tables, "--target", "plain", "--target", "amd")
-    assert run_command("run", "--case", folder, *targets, "--out", out) == 1
+    assert inside("run", "--case", folder, *targets, "--out", out).code == 1
     rows = read_results(out)
     assert {(row["domain"], row["op"], row["version"]) for row in rows} == {("com.amd.quark", "ExtendedLSTM", 1)}
-    verdicts = {(row["target"], about_of(row["case"]), row["verdict"]) for row in rows}
+    topic = re.compile(r"^test_extendedlstm-1\.float32\.(.*)\.T\d")
+    verdicts = {(row["target"], topic.findall(row["case"])[0], row["verdict"]) for row in rows}
     right = ("realistic-input", "old-name", "rerun-data")
     expected = {**dict.fromkeys(right, "pass"), "as-documented": "unsupported", "output-beyond-0.3": "wrong"}
     assert verdicts == {(target, *pair) for target in ("plain", "amd") for pair in expected.items()}
 
 
 def test_a_model_with_its_own_quantizing_operators_runs_and_is_right(
-    library: quark_library.Library, tmp_path: Path
+    library: quark_library.Library, tmp_path: Path, inside: Callable[..., Finished]
 ) -> None:
     onnx.save(of_quark("com.amd.quark", "Extended"), tmp_path / "model.onnx")
     tables = tmp_path / "targets.toml"
     tables.write_text(f'[amd]\nadapter = "quark"\noptions.library = {json.dumps(library.path)}\n')
     chosen = ("--targets-file", tables, "--target", "amd", "--out", tmp_path / "run")
-    assert run_command("run", tmp_path / "model.onnx", *chosen) == 0
+    assert inside("run", tmp_path / "model.onnx", *chosen).code == 0
     verdicts = {row["case"]: row["verdict"] for row in read_results(tmp_path / "run")}
     assert verdicts == {"rnn": "pass", "rnn~qdq": "pass"}
 
 
-def chosen(abouts: tuple[str, ...]) -> list[str]:
-    """Return the options that select cases of core by topic."""
-    return [word for topic in abouts for word in ("--case", f"*.{topic}.*")]
-
-
-def about_of(directory: str) -> str:
-    """Return the topic of a generated case."""
-    return re.findall(r"^test_extendedlstm-1\.float32\.(.*)\.T\d", directory)[0]
-
-
 def test_the_adapter_says_what_it_cannot_do() -> None:
     with pytest.raises(ValueError, match=r"unknown option 'libary'; known: .*library.*threads"):
-        worker.load_adapter(adapter_text(), {"libary": "x"})
+        load({"libary": "x"})
     with pytest.raises(ValueError, match="CPU"):
-        worker.load_adapter(adapter_text(), {"provider": "CUDAExecutionProvider"})
+        load({"provider": "CUDAExecutionProvider"})
 
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +202,7 @@ def test_a_library_that_is_none(tmp_path: Path) -> None:
     path = tmp_path / "library.so"
     path.write_text("not a library")
     with pytest.raises(Exception, match=r"library\.so"):
-        worker.load_adapter(adapter_text(), {"library": str(path)})
+        load({"library": str(path)})
 
 
 @pytest.mark.skipif(shutil.which("cc") is None or sys.platform == "win32", reason="needs a C compiler")
