@@ -144,8 +144,13 @@ class Comparison:
 
 
 def comparison_of(view: NodeView, accuracy: str, interpretations: Interpretations) -> Comparison:
-    """Return the worst of a node's runs, as in the verdict; without outcomes, the last run with its expectations."""
-    return max((_compared(*run, accuracy, interpretations) for run in _runs(view)), key=lambda c: c.worst)
+    """Return the run that the verdict's message is about: the first outside its bounds, or that breaks a convention.
+
+    Of right runs, return the one with the largest error; without outcomes, the last run with its expectations.
+    """
+    compared = [_compared(*run, accuracy, interpretations) for run in _runs(view)]
+    wrong = (c for outside in (True, False) for c in compared if (c.worst > 1 if outside else c.first is not None))
+    return next(wrong, None) or max(compared, key=lambda c: c.worst)
 
 
 def _compared(title: str, run: NodeRun, accuracy: str, interpretations: Interpretations) -> Comparison:
@@ -159,35 +164,42 @@ def _compared(title: str, run: NodeRun, accuracy: str, interpretations: Interpre
 def _runs(view: NodeView) -> list[tuple[str, NodeRun]]:
     """Return the judged runs with their titles.
 
-    The all-outputs run replaces the case's last run if the common outputs are equal bit for bit: it has the output from
-    which every step can be judged.
+    As in the verdict, a run with all outputs replaces the case's own if their common outputs are equal bit for bit: it
+    has the output from which every step can be judged.
     """
     trial = view.trials[0]
     feeds = trial.feeds
     if not view.outcomes or view.outcomes[0].status != "ran" or not view.outcomes[0].outputs:
         return [("", _run(trial, trial.node, feeds[-1], ()))]
     runs = []
-    for number, (feed, lists) in enumerate(zip(feeds, view.outcomes[0].outputs, strict=False), 1):
+    for number, (feed, lists) in enumerate(zip(feeds, view.outcomes[0].outputs, strict=False)):
         for repeat, arrays in enumerate(lists, 1):
-            title = f"Run {number} of {len(feeds)} of the session" if len(feeds) > 1 else ""
+            title = f"Run {number + 1} of {len(feeds)} of the session" if len(feeds) > 1 else ""
             if len(lists) > 1:
                 title = f"{title or 'The same run'}: result {repeat} of {len(lists)} that differ"
-            runs.append((title, _run(trial, trial.node, feed, arrays)))
-    title, last = runs[-1]
-    all_trial, outcome = view.all_outputs or (trial, view.outcomes[0])
-    if all_trial is not trial and outcome.status == "ran" and outcome.outputs and outcome.outputs[-1]:
-        complete = _run(all_trial, all_trial.node, all_trial.feeds[-1], outcome.outputs[-1][0])
-        same = all(
-            name in complete.outputs and array.tobytes() == complete.outputs[name].tobytes()
-            for name, array in last.outputs.items()
-        )
-        main = trial.node.operator.outputs[0]
-        if same and main in complete.outputs and len(last.outputs) == len(trial.node.outputs):
-            note = (
-                f"The case asks for no {main}: this is from a run of the same node with all outputs; the others agree"
-            )
-            runs[-1] = ". ".join(filter(None, (title, note))), complete
+            run = _run(trial, trial.node, feed, arrays)
+            if (complete := _complete(view, number, run)) is not None:
+                main = trial.node.operator.outputs[0]
+                note = f"The case asks for no {main}: this is from a run of the same node with all outputs"
+                title, run = ". ".join(filter(None, (title, f"{note}; the others agree"))), complete
+            runs.append((title, run))
     return runs
+
+
+def _complete(view: NodeView, number: int, own: NodeRun) -> NodeRun | None:
+    """Return the run with all outputs for a run without the operator's first, if their common outputs are equal."""
+    trial, outcome = view.all_outputs or (own.trial, None)
+    main = own.node.operator.outputs[0]
+    if outcome is None or outcome.status != "ran" or len(outcome.outputs) <= number:
+        return None
+    if main in own.trial.node.outputs or len(own.outputs) < len(own.trial.node.outputs):
+        return None
+    for arrays in outcome.outputs[number]:
+        run = _run(trial, trial.node, trial.feeds[number], arrays)
+        found = {name: array.tobytes() for name, array in run.outputs.items()}
+        if main in found and all(array.tobytes() == found.get(name) for name, array in own.outputs.items()):
+            return run
+    return None
 
 
 def _run(trial: Trial, node: Node, feed: Feed, arrays: Sequence[NDArray[Any] | None]) -> NodeRun:

@@ -51,6 +51,18 @@ def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: P
     assert page.open == []
 
 
+@pytest.mark.parametrize(("element", "same"), [("Y[2, 0, 1, 0]", True), ("Y_h[0, 0, 1]", False)])
+def test_numbers_of_another_run_than_the_message_are_said_to_be(shown: Path, element: str, same: bool) -> None:
+    """The evidence of an unstable case may be of a later run."""
+    info = json.loads((shown / "run.json").read_text())
+    info["targets"][0]["findings"][1]["message"] = f"{element} is 0.6, must be 0.5"
+    (shown / "run.json").write_text(json.dumps(info))
+    text = " ".join(pages(shown / "report", shown)[0].whole.split())
+    assert f"{element} is 0.6, must be 0.5" in text
+    other = "of another run of this case, which had this message: Y[2, 0, 1, 0] is 0.51, must be 0.5"
+    assert (other in text) is not same
+
+
 def test_levels_are_told_as_levels(sample: Path, tmp_path: Path) -> None:
     content = exhibit(NEW_CASE, codecs={"X": "uint8, scale 0.5, zero point 3", "Y": "uint8, scale 0.25, zero point 9"})
     content["numbers"]["parting"] |= {"must": 149.0, "within": 1.45, "got": 159.0, "ratio": 6.9, "levels": True}

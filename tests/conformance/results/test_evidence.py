@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -186,18 +187,29 @@ def outcome_of(spec: CaseSpec, change: Callable[[Any], Any]) -> tuple[SpecProbe,
     return probe, Outcome(trial.key, "ran", "run", lists)
 
 
-def large() -> CaseSpec:
-    (spec,) = select(Selection(cases=(pick(1, ragged)[0],)))
-    return replace(spec, T=90, N=5, I=3, H=70)
+def shown_of(spec: CaseSpec, change: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the evidence of a case on a target that changes the right outputs."""
+    probe, outcome = outcome_of(spec, change)
+    prepared = probe.prepare()
+    job, judgement = prepared.jobs[0], prepared.judge([outcome], "standard")
+    return evidence_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
+
+
+@pytest.mark.parametrize("outputs", [("Y", "Y_h"), ("", "Y_h")])
+def test_message_and_numbers_are_of_the_same_run_of_a_session(outputs: tuple[str, ...]) -> None:
+    """Both runs are wrong, the second more: the message is about the first."""
+    calls = itertools.count()
+    spec = CaseSpec("RNN", 14, T=3, N=2, I=2, H=2, reruns="data", outputs=outputs)
+    shown = shown_of(spec, lambda array: array + np.asarray(0.001 * 4 ** next(calls), array.dtype))
+    assert "run 1 of 2" in shown["message"]
+    assert shown["numbers"]["title"].startswith("Run 1 of 2 of the session")
+    assert shown["message"].startswith(shown["numbers"]["parting"]["place"])
 
 
 def test_evidence_of_a_large_case_stays_small_and_says_what_it_leaves_out() -> None:
-    spec = large()
-    probe, outcome = outcome_of(spec, lambda array: array * np.asarray(1.5, array.dtype))
-    prepared = probe.prepare()
-    judgement = prepared.judge([outcome], "standard")
-    job = prepared.jobs[0]
-    shown = evidence_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
+    (case,) = select(Selection(cases=(pick(1, ragged)[0],)))
+    spec = replace(case, T=90, N=5, I=3, H=70)
+    shown = shown_of(spec, lambda array: array * np.asarray(1.5, array.dtype))
     assert len(json.dumps(shown, allow_nan=False)) < 400_000
     plane = shown["numbers"]["plane"]
     assert (plane["of_steps"], plane["of_units"]) == (spec.T, spec.H)
@@ -210,10 +222,7 @@ def test_evidence_of_a_large_case_stays_small_and_says_what_it_leaves_out() -> N
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_numbers_that_json_lacks_are_texts(value: float) -> None:
     (spec,) = select(Selection(cases=(pick(1, ragged)[0],)))
-    probe, outcome = outcome_of(spec, lambda array: np.full_like(array, value))
-    prepared = probe.prepare()
-    job, judgement = prepared.jobs[0], prepared.judge([outcome], "standard")
-    shown = evidence_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
+    shown = shown_of(spec, lambda array: np.full_like(array, value))
     text = json.dumps(shown, allow_nan=False)
     assert shown["numbers"]["parting"]["got"] == str(value)
     assert shown["numbers"]["parting"]["ratio"] == "inf"
