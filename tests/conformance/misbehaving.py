@@ -91,15 +91,7 @@ while True:
             send(report, parts)
 """
 
-# The code finds `x`, `feeds` and `session` and may change `outputs`. What follows "load:" is executed when the model is
-# prepared.
-ADAPTER = '''
-import ctypes, os, signal, stat, struct, sys, time
-import numpy as np
-
-DESCRIPTION = {"runtime": "told", "version": "1"}
-MORE
-
+TELL = '''
 def tell(data):
     """Write to the descriptor that carries the protocol, whichever it is."""
     for fd in range(3, 64):
@@ -108,7 +100,18 @@ def tell(data):
                 os.write(fd, data)
         except OSError:
             pass
+'''
 
+# The code finds `x`, `feeds` and `session` and may change `outputs`. What follows "load:" is executed when the model is
+# prepared.
+ADAPTER = """
+import ctypes, os, signal, stat, struct, sys, time
+import numpy as np
+
+DESCRIPTION = {"runtime": "told", "version": "1"}
+MORE
+
+TELL
 class Session:
     def __init__(self, code):
         self.code = code
@@ -127,7 +130,7 @@ class Adapter:
         if code.startswith("load:"):
             exec(code[5:], dict(globals()))
         return Session(code)
-'''
+"""
 """Source of the adapter; MORE stands for code that is executed when it is loaded."""
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -189,7 +192,7 @@ def program(folder: Path, opening: str = "", **options: Any) -> Target:
 def adapter(folder: Path, more: str = "", environment: Mapping[str, str] = {}, **options: Any) -> Target:
     """Return the adapter as a target; `more` is executed when it is loaded."""
     path = folder / "told.py"
-    path.write_text(ADAPTER.replace("MORE", more), encoding="utf-8")
+    path.write_text(ADAPTER.replace("TELL", TELL).replace("MORE", more), encoding="utf-8")
     environment = {"MARK": str(folder), **environment}
     return Target("told", str(path), environment=environment, **{"time_limit": 20.0, **options})
 
