@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from onnxspec.conformance.cli.application import main
 from onnxspec.conformance.probes.selection import Selection, select
 from onnxspec.conformance.results.folder import read_folder
 
+posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 needs_cell_output = pytest.mark.skipif(
     tuple(int(part) for part in onnx.__version__.split(".")[:2]) < (1, 23),
     reason="the reference evaluator of this onnx is an older one: it has no Y_c and refuses lengths",
@@ -200,6 +202,10 @@ class Finished:
         """The only line on standard error."""
         (line,) = complaints(self.err)
         return line
+
+
+Inside = Callable[..., Finished]
+"""The fixture `inside`: the command in this process."""
 
 
 class Command:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,13 @@ from onnxspec.cases import CaseSpec
 from onnxspec.conformance.checking.rule import rules
 
 from ..checking.nodes import T, model_of, one_node, recurrent, weights_of
-from ..miniatures import Finished
+from ..miniatures import Inside
 
 LSTM = weights_of("LSTM")
 
 
-Run = Callable[..., Finished]
-
-
 @pytest.fixture
-def run(inside: Run) -> Run:
+def run(inside: Inside) -> Inside:
     """Return the command ``check``, in the folder of models."""
     return lambda *words: inside("check", *words)
 
@@ -45,7 +41,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_exit_codes(run: Run, folder: Path) -> None:
+def test_exit_codes(run: Inside, folder: Path) -> None:
     for names, code, strict in (
         (["right"], 0, 0),
         (["padded"], 0, 1),
@@ -58,7 +54,7 @@ def test_exit_codes(run: Run, folder: Path) -> None:
         assert run(*models, "--strict").code == strict, names
 
 
-def test_text(run: Run, folder: Path) -> None:
+def test_text(run: Inside, folder: Path) -> None:
     done = run("right.onnx", "wrong.onnx", "open.onnx", "bad.onnx")
     assert done.out.splitlines() == [
         "right.onnx: 1 recurrent node: nothing wrong",
@@ -76,7 +72,7 @@ def test_text(run: Run, folder: Path) -> None:
     assert done.err == ""
 
 
-def test_json(run: Run, folder: Path) -> None:
+def test_json(run: Inside, folder: Path) -> None:
     done = run("wrong.onnx", "open.onnx", "bad.onnx", "--format", "json")
     content = json.loads(done.out)
     wrong, open_, bad = content["models"]
@@ -87,7 +83,7 @@ def test_json(run: Run, folder: Path) -> None:
     assert wrong["nodes"] == [{"node": "/rnn", "operator": "GRU-14"}]
 
 
-def sarif_of(run: Run, *words: str) -> dict[str, Any]:
+def sarif_of(run: Inside, *words: str) -> dict[str, Any]:
     from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Log
 
     done = run(*words, "--format", "sarif")
@@ -96,7 +92,7 @@ def sarif_of(run: Run, *words: str) -> dict[str, Any]:
     return log
 
 
-def test_sarif_is_what_the_schema_says(run: Run, folder: Path) -> None:
+def test_sarif_is_what_the_schema_says(run: Inside, folder: Path) -> None:
     (folder / "a folder").mkdir()
     (folder / "wrong.onnx").rename(folder / "a folder" / "wrong.onnx")
     log = sarif_of(run, "a folder/wrong.onnx", "padded.onnx", "open.onnx", "bad.onnx")
@@ -119,7 +115,7 @@ def test_sarif_is_what_the_schema_says(run: Run, folder: Path) -> None:
     assert unreadable["level"] == "error"
 
 
-def test_annotations(run: Run, folder: Path) -> None:
+def test_annotations(run: Inside, folder: Path) -> None:
     done = run("wrong.onnx", "padded.onnx", "bad.onnx", "--format", "github")
     first, second, third = done.out.splitlines()
     assert first.startswith("::error file=wrong.onnx,title=gru.direction::/rnn (GRU-14): direction is 'sideways'")
@@ -128,7 +124,7 @@ def test_annotations(run: Run, folder: Path) -> None:
     assert third.startswith("::error file=bad.onnx,title=onnxspec::is no ONNX model")
 
 
-def test_suppressions(run: Run, folder: Path) -> None:
+def test_suppressions(run: Inside, folder: Path) -> None:
     entries = folder / "accepted.toml"
     entries.write_text(
         '[[suppress]]\nrule = "gru.*"\nnode = "/rnn"\nfile = "wrong.onnx"\nreason = "never deployed"\n'
@@ -161,7 +157,7 @@ def test_suppressions(run: Run, folder: Path) -> None:
         ("nonsense", "is not TOML"),
     ],
 )
-def test_a_wrong_file_of_suppressions_is_told_in_a_line(run: Run, folder: Path, text: str, words: str) -> None:
+def test_a_wrong_file_of_suppressions_is_told_in_a_line(run: Inside, folder: Path, text: str, words: str) -> None:
     (folder / "bad.toml").write_text(text, encoding="utf-8")
     done = run("right.onnx", "--suppress", "bad.toml")
     assert done.code == 2
@@ -169,7 +165,7 @@ def test_a_wrong_file_of_suppressions_is_told_in_a_line(run: Run, folder: Path, 
     assert done.err.count("\n") == 1
 
 
-def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(run: Run, folder: Path) -> None:
+def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(run: Inside, folder: Path) -> None:
     """Notes depend on the node's own traits, not on those of other cases, and name a change and a right runtime."""
     plain = CaseSpec("LSTM", 14, T=3, N=2, I=2, H=4)
     lacking = [replace(plain, hidden_size=False, seed=seed) for seed in range(6)]
@@ -195,14 +191,14 @@ def test_findings_of_a_run_are_noted_of_the_nodes_that_they_hit(run: Run, folder
     assert "onnxruntime passes 3 of these cases." in noted["short"][note + 1]
 
 
-def test_a_target_without_a_recorded_case_of_the_operator_is_not_checked(run: Run, folder: Path) -> None:
+def test_a_target_without_a_recorded_case_of_the_operator_is_not_checked(run: Inside, folder: Path) -> None:
     onnxspec.run("onnxruntime", case=CaseSpec("GRU", 14, T=2), out=folder / "run")
     done = run("right.onnx", "--measured", "run")
     missing = "what onnxruntime makes of it: no recorded case is of LSTM-14 in float32"
     assert f"not checked  model.measured: {missing}" in done.out
 
 
-def test_rules_are_listed_and_explained(run: Run) -> None:
+def test_rules_are_listed_and_explained(run: Inside) -> None:
     listed = run("--rules").out.splitlines()
     assert len(listed) == len(rules())
     assert all(line.count("\t") == 2 for line in listed)
@@ -214,6 +210,6 @@ def test_rules_are_listed_and_explained(run: Run) -> None:
     assert (done.code, "lstm.shapes" in done.err) == (2, True)
 
 
-def test_usage(run: Run) -> None:
+def test_usage(run: Inside) -> None:
     assert run().code == 2
     assert run("a.onnx", "--format", "xml").code == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 
 import pytest
 from rich.console import Console
@@ -11,9 +10,7 @@ from rich.console import Console
 from onnxspec.conformance.cli import clauses as clauses_cli
 from onnxspec.reference import clauses_of, operator_names
 
-from ..miniatures import Finished
-
-Inside = Callable[..., Finished]
+from ..miniatures import Inside
 
 
 def test_one_version_is_listed_a_clause_a_line(inside: Inside) -> None:

@@ -9,7 +9,7 @@ import select
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +18,8 @@ import pytest
 from onnxspec.cases import profile
 from onnxspec.reference import CELLS, operator_names
 
-from ..miniatures import Command, Finished, command_line, complaints, naming, pick, read_results
+from ..miniatures import Command, Inside, command_line, complaints, naming, pick, posix, read_results
 
-Inside = Callable[..., Finished]
-posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
 PLAIN = ["--profile", "smoke", "--op", "LSTM-14", "--type", "float32"]
 
 # The keys of the documented format.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import onnx
@@ -12,9 +11,8 @@ import pytest
 from onnxspec.conformance.cli.application import COMMANDS
 
 from ..checking.nodes import one_node
-from ..miniatures import Finished
+from ..miniatures import Inside
 
-Inside = Callable[..., Finished]
 TABLE = Path(__file__).parents[3] / "docs" / "exit-codes.md"
 WRONG = (
     '{"op":"GRU","version":14,"T":3,"N":2,"I":2,"H":2,"lengths":"ragged","linear_before_reset":1,"outputs":["Y","Y_h"]}'

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
-from ..miniatures import Finished
-
-Inside = Callable[..., Finished]
+from ..miniatures import Inside
 
 GRU = ("--op", "GRU", "--type", "float32", "--examples", "4", "--seed", "1")
 

@@ -7,16 +7,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from onnxspec.conformance.cli.application import COMMANDS, load_command
 
-from ..miniatures import Finished
-
-Inside = Callable[..., Finished]
+from ..miniatures import Inside
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,9 @@ import pytest
 from onnx import helper
 
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
-from ..miniatures import Finished, complaints, read_results
+from ..miniatures import Inside, complaints, read_results
 
 GRU = weights_of("GRU")
-
-
-Inside = Callable[..., Finished]
 
 
 @pytest.fixture

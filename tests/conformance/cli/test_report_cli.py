@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,8 @@ from click.testing import CliRunner
 
 from onnxspec.conformance.cli.application import app
 
-from ..miniatures import Finished, command_line, naming, pick
+from ..miniatures import Inside, command_line, naming, pick
 
-Inside = Callable[..., Finished]
 RUNNER = CliRunner()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,12 @@ from onnxspec.conformance.targets.adapters import ADAPTERS
 from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.survey import Facts, Surveyed, facts_of, survey_targets, way_to_install
 
-from ..miniatures import Finished
+from ..miniatures import Inside
 from ..targets.test_third_party import install
 
 
 def test_it_lists_what_is_known_and_what_is_there(
-    inside: Callable[..., Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    inside: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path / "site", "sample = sample_runtime.onnxspec_adapter\nbad = sample_runtime.none")
     monkeypatch.syspath_prepend(str(tmp_path / "site"))

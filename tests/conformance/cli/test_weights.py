@@ -17,9 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 import onnxspec
 
 from ..checking.nodes import I, N, T, model_of, recurrent, weights_of
-from ..miniatures import Finished
+from ..miniatures import Inside
 
-Inside = Callable[..., Finished]
 GRU = weights_of("GRU")
 X = {"X": (T, N, I)}
 NAMES = ("W", "R", "B")

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,7 @@ import pytest
 
 from onnxspec.cases import CaseSpec, features_of
 
-from ..miniatures import HEEDING, Command, Finished, command_line, complaints, naming, pick, read_results
-
-Inside = Callable[..., Finished]
-posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
+from ..miniatures import HEEDING, Command, Inside, command_line, complaints, naming, pick, posix, read_results
 
 
 def bidirectional(spec: CaseSpec) -> bool:
@@ -55,134 +52,110 @@ TARGETS = (
 ALWAYS_WRONG = ("unstable", "wrong_shape", "wrong_type", "wrong_count", "nonfinite", "enormous")
 """Backends that are wrong in every case without a known fault: each costs a search through all faults."""
 
-OF_THESE = ("plain", "rerun")
-
 
 class Zoo:
-    """Results of some kinds of cases on several backends."""
+    """Results of cases on backends, by backend and kind of case; output and exit code are those of `TARGETS`."""
 
-    def __init__(self, folder: Path, kin: Mapping[str, str], targets: Sequence[str], kinds: Collection[str]) -> None:
-        kind_of = {pick(1, wanted)[0]: kind for kind, wanted in KINDS.items() if kind in kinds}
+    def __init__(self, folder: Path, kin: Mapping[str, str]) -> None:
+        self.targets: dict[str, dict[str, Any]] = {}
+        self.results: dict[str, dict[str, dict[str, Any]]] = {}
+        self._run(folder / "wrong", kin, ALWAYS_WRONG, ("plain", "rerun"))
+        self._run(folder / "some", kin, TARGETS, tuple(KINDS))
+
+    def _run(
+        self, folder: Path, kin: Mapping[str, str], backends: Sequence[str], kinds: Sequence[str]
+    ) -> tuple[int, str]:
+        kind_of = {pick(1, KINDS[kind])[0]: kind for kind in kinds}
         assert len(kind_of) == len(kinds)
-        named = [word for name in targets for word in ("--target", f"backend:{name}")]
-        arguments = command_line("run", *named, *naming(list(kind_of)), "--no-extra", "--out", folder / "o")
+        named = [word for name in backends for word in ("--target", f"backend:{name}")]
+        arguments = command_line("run", *named, *naming(list(kind_of)), "--no-extra", "--out", folder)
         done = subprocess.run(arguments, env=kin, capture_output=True, text=True, check=False, timeout=590)
         assert complaints(done.stderr) == []
+        description = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        assert description["complete"] is True
+        assert sum(description["counts"].values()) == len(backends) * len(kinds)
+        self.targets |= {target["name"].removeprefix("backend:"): target for target in description["targets"]}
+        for result in read_results(folder):
+            of_backend = self.results.setdefault(result["target"].removeprefix("backend:"), {})
+            of_backend[kind_of[result["case"]]] = result
+        assert all(set(self.results[name]) == set(kinds) for name in backends)
         self.code, self.out = done.returncode, done.stdout
-        self.description: dict[str, Any] = json.loads((folder / "o" / "run.json").read_text(encoding="utf-8"))
-        self.targets = {target["name"]: target for target in self.description["targets"]}
-        self.results: dict[str, dict[str, dict[str, Any]]] = {}
-        for result in read_results(folder / "o"):
-            self.results.setdefault(result["target"], {})[kind_of[result["case"]]] = result
-
-    def of(self, name: str) -> dict[str, dict[str, Any]]:
-        return self.results[f"backend:{name}"]
-
-    def verdicts(self, name: str) -> dict[str, str]:
-        return {kind: result["verdict"] for kind, result in self.of(name).items()}
 
 
 @pytest.fixture(scope="module")
 def zoo(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Zoo:
-    return Zoo(tmp_path_factory.mktemp("zoo"), kin, TARGETS, KINDS)
-
-
-@pytest.fixture(scope="module")
-def wrong_zoo(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Zoo:
-    return Zoo(tmp_path_factory.mktemp("zoo"), kin, ALWAYS_WRONG, OF_THESE)
-
-
-def only(verdicts: Mapping[str, str], *kinds: str) -> dict[str, str]:
-    return {kind: verdict for kind, verdict in verdicts.items() if kind in kinds}
+    return Zoo(tmp_path_factory.mktemp("zoo"), kin)
 
 
 # Verdicts on backends
 
 
-def test_every_target_gets_every_case_once(zoo: Zoo, wrong_zoo: Zoo) -> None:
-    for backends, targets, kinds in ((zoo, TARGETS, set(KINDS)), (wrong_zoo, ALWAYS_WRONG, set(OF_THESE))):
-        assert set(backends.results) == {f"backend:{name}" for name in targets}
-        assert all(set(results) == kinds for results in backends.results.values())
-        assert sum(backends.description["counts"].values()) == len(targets) * len(kinds)
-        assert backends.description["complete"] is True
+@pytest.mark.parametrize(
+    ("name", "kinds", "expected"),
+    [
+        ("conforming", set(), {}),
+        ("lengths_ignored", {"ragged"}, {"verdict": "wrong", "reason": "value"}),
+        ("gates_swapped", {*KINDS}, {"verdict": "wrong", "reason": "value"}),
+        ("backward_as_forward", {"two ways"}, {"verdict": "wrong", "reason": "value"}),
+        ("padding_repeated", set(), {}),
+        ("modifying", {*KINDS}, {"verdict": "input-modified"}),
+        ("jittery", set(), {}),
+        ("aborting", {"two ways", "ragged"}, {"verdict": "crashed"}),
+        ("refusing", {"clip"}, {"verdict": "unsupported"}),
+        ("broken", {*KINDS}, {"verdict": "unavailable"}),
+        ("unstable", {"plain", "rerun"}, {"verdict": "unstable"}),
+        ("wrong_shape", {"plain", "rerun"}, {"verdict": "malformed", "reason": "shape"}),
+        ("wrong_type", {"plain", "rerun"}, {"verdict": "malformed", "reason": "type"}),
+        ("wrong_count", {"plain", "rerun"}, {"verdict": "malformed", "reason": "count"}),
+        ("nonfinite", {"plain", "rerun"}, {"verdict": "wrong", "reason": "nonfinite", "worst": None}),
+        ("enormous", {"plain", "rerun"}, {"verdict": "wrong", "reason": "value"}),
+    ],
+)
+def test_a_fault_has_its_verdict_where_it_shows_and_other_cases_pass(
+    zoo: Zoo, name: str, kinds: set[str], expected: dict[str, Any]
+) -> None:
+    results = zoo.results[name]
+    assert {kind for kind, result in results.items() if result["verdict"] != "pass"} == kinds
+    for kind in kinds:
+        assert expected.items() <= results[kind].items()
+    for result in results.values() if expected.get("reason") == "value" else ():
+        if result["verdict"] == "wrong":
+            assert result["clause"] in result["clauses"]
+            assert result["worst"] > (1e30 if name == "enormous" else 4)
+            assert set(result["where"]) == {"output", "index", "step"}
+            assert result["expected"] is False
 
 
-def test_an_conforming_backend_passes_everything(zoo: Zoo) -> None:
-    assert set(zoo.verdicts("conforming").values()) == {"pass"}
-    target = zoo.targets["backend:conforming"]
+def test_a_conforming_backend_has_no_finding(zoo: Zoo) -> None:
+    target = zoo.targets["conforming"]
     assert target["grade"] == {"float32": "strict"}
     assert target["findings"] == []
     assert target["bias"]["float32"]["biased"] is False
     assert target["unexpected"] == 0
-
-
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [("lengths_ignored", {"ragged"}), ("gates_swapped", set(KINDS)), ("backward_as_forward", {"two ways"})],
-)
-def test_a_fault_is_wrong_where_it_shows_and_nowhere_else(zoo: Zoo, name: str, kinds: set[str]) -> None:
-    results = zoo.of(name)
-    assert {kind for kind, result in results.items() if result["verdict"] == "wrong"} == kinds
-    assert {kind for kind, result in results.items() if result["verdict"] == "pass"} == set(KINDS) - kinds
-    for kind in kinds:
-        assert results[kind]["clause"] in results[kind]["clauses"]
-        assert results[kind]["reason"] == "value"
-        assert results[kind]["worst"] > 4
-        assert set(results[kind]["where"]) == {"output", "index", "step"}
-        assert results[kind]["expected"] is False
+    assert not any(result["flags"] for result in zoo.results["conforming"].values())
 
 
 def test_padding_that_is_not_zero_breaks_a_convention_only(zoo: Zoo) -> None:
-    result = zoo.of("padding_repeated")["ragged"]
-    assert (result["verdict"], result["reason"], result["flags"]) == ("pass", "padding", ["unconventional"])
-    assert result["where"]["output"] == "Y"
-    (finding,) = zoo.targets["backend:padding_repeated"]["findings"]
+    result = zoo.results["padding_repeated"]["ragged"]
+    assert (result["reason"], result["flags"], result["where"]["output"]) == ("padding", ["unconventional"], "Y")
+    (finding,) = zoo.targets["padding_repeated"]["findings"]
     assert (finding["kind"], finding["clauses"]) == ("convention", ["lstm.padding.zero"])
 
 
-def test_faults_of_form_have_their_verdicts(zoo: Zoo, wrong_zoo: Zoo) -> None:
-    assert set(zoo.verdicts("modifying").values()) == {"input-modified"}
-    assert "X" in zoo.of("modifying")["plain"]["message"]
-    assert set(wrong_zoo.verdicts("unstable").values()) == {"unstable"}
-    for name, reason in (("wrong_shape", "shape"), ("wrong_type", "type"), ("wrong_count", "count")):
-        assert set(wrong_zoo.verdicts(name).values()) == {"malformed"}
-        assert {result["reason"] for result in wrong_zoo.of(name).values()} == {reason}
-
-
 def test_runs_that_differ_within_the_radius_pass_with_a_flag(zoo: Zoo) -> None:
-    assert set(zoo.verdicts("jittery").values()) == {"pass"}
-    flagged = sum("nondeterministic" in result["flags"] for result in zoo.of("jittery").values())
+    flagged = sum("nondeterministic" in result["flags"] for result in zoo.results["jittery"].values())
     assert flagged
     assert f"repeated runs of the same data differ, within what is allowed, in {flagged} case" in zoo.out
-    assert not any(result["flags"] for result in zoo.of("conforming").values())
 
 
-def test_a_runtime_that_aborts_costs_its_case_and_not_the_run(zoo: Zoo) -> None:
-    for kind, result in zoo.of("aborting").items():
-        two_ways = ".bidirectional." in result["case"]
-        assert result["verdict"] == ("crashed" if two_ways else "pass"), kind
-        assert two_ways == ("SIGABRT" in result["message"])
-
-
-def test_a_backend_that_raises_refuses(zoo: Zoo) -> None:
-    assert zoo.verdicts("refusing")["clip"] == "unsupported"
-    assert set(only(zoo.verdicts("refusing"), "plain", "ragged").values()) == {"pass"}
-    assert zoo.of("refusing")["clip"]["message"].startswith("NotImplementedError: [bold]clip")
-    assert len(zoo.of("refusing")["clip"]["message"]) < 600
-    assert zoo.targets["backend:refusing"]["unexpected"] == 0
-
-
-def test_not_finite_is_a_reason_of_its_own_and_worst_is_finite_or_null(wrong_zoo: Zoo) -> None:
-    for result in wrong_zoo.of("nonfinite").values():
-        assert (result["verdict"], result["reason"], result["worst"]) == ("wrong", "nonfinite", None)
-    for result in wrong_zoo.of("enormous").values():
-        assert (result["verdict"], result["reason"]) == ("wrong", "value")
-        assert result["worst"] > 1e30
-
-
-def test_a_backend_that_cannot_be_imported_is_unavailable(zoo: Zoo) -> None:
+def test_a_message_says_what_the_runtime_did(zoo: Zoo) -> None:
+    assert "X" in zoo.results["modifying"]["plain"]["message"]
+    assert "SIGABRT" in zoo.results["aborting"]["two ways"]["message"]
+    refusal = zoo.results["refusing"]["clip"]["message"]
+    assert refusal.startswith("NotImplementedError: [bold]clip")
+    assert len(refusal) < 600
+    assert zoo.targets["refusing"]["unexpected"] == 0
     assert zoo.code == 3
-    assert set(zoo.verdicts("broken").values()) == {"unavailable"}
     (line,) = [line for line in zoo.out.splitlines() if "libdevice" in line]
     assert "could not start: ImportError: libdevice.so.7: cannot open shared object file" in line
 

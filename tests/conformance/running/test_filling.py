@@ -24,7 +24,7 @@ from onnxspec.conformance.running.filling import MOST, cases_to_add, filling_rec
 from onnxspec.conformance.running.run import Plan, Run, TargetRun
 from onnxspec.conformance.targets.target import Target
 
-from ..miniatures import Finished
+from ..miniatures import Inside
 
 CORE = tuple(select_probes(Selection("core", ("RNN",)), ("RNN",)))
 # Features that compilers for devices lack.
@@ -187,7 +187,7 @@ def spoil(prepared, inputs, outputs):
 
 @pytest.mark.long
 def test_the_command_fills_up_and_goes_on(
-    inside: Callable[..., Finished], kin: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    inside: Inside, kin: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = Path(kin["PYTHONPATH"])
     (folder / "lacking.py").write_text(

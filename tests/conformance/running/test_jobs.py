@@ -9,7 +9,7 @@ import pytest
 
 from onnxspec.conformance.workers.pool import Pool
 
-from ..miniatures import Finished, naming, pick, read_results
+from ..miniatures import Inside, naming, pick, read_results
 
 _OF_TIME = {"seconds", "target_seconds", "started", "finished", "time", "command"}
 
@@ -22,7 +22,7 @@ def _but_for_time(value: Any) -> Any:
 
 @pytest.mark.parametrize("target", ["lengths_ignored", pytest.param("gates_swapped", marks=pytest.mark.long)])
 def test_a_run_is_the_same_for_any_number_of_jobs(
-    inside: Callable[..., Finished], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+    inside: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
     shared: set[str] = set()
     share = Pool._shared

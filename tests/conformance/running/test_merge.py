@@ -17,9 +17,7 @@ from onnxspec.cases import CaseSpec
 from onnxspec.conformance.probes.shard import Shard, parse_shard
 from onnxspec.reference.errors import UserError
 
-from ..miniatures import Finished, command_line, naming, pick, read_results
-
-Inside = Callable[..., Finished]
+from ..miniatures import Inside, command_line, naming, pick, read_results
 
 
 def plain(spec: CaseSpec) -> bool:
