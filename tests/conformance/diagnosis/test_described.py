@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,12 +10,10 @@ from numpy.typing import NDArray
 
 from benchmarks.staging import Session, findings_on, staged
 from onnxspec.cases import profile
-from onnxspec.conformance.diagnosis.causes import _fails_in
 from onnxspec.conformance.diagnosis.error_pattern import pattern_text
 from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.stream import tried
-from onnxspec.reference import operator_names
 
 from .in_process import Feeds, matcher, running
 
@@ -98,12 +95,3 @@ def test_outputs_that_are_missing_are_given_up_at_once() -> None:
     long = matcher(1e6)
     long.names(failing)
     assert 1e6 - long.effort < 200 * len(failing)
-
-
-@pytest.mark.skipif("LinearAttention" not in operator_names(), reason="the installed onnx lacks its schema")
-def test_a_case_of_a_described_operator_is_of_no_other() -> None:
-    """Findings of both operators named LinearAttention must not raise: each operator has its own type of case."""
-    spec = next(iter(profile("smoke", "LinearAttention", 27)))
-    cause: Any = SimpleNamespace(shrunk=SimpleNamespace(one=SimpleNamespace(probe=SpecProbe(spec))))
-    unused: Any = None
-    assert not _fails_in("com.microsoft::LinearAttention", cause, unused, unused)

@@ -119,15 +119,6 @@ def test_a_reason_stands_beside_the_fault_that_it_is_about() -> None:
     assert reasons == {"lengths.ignored": lengths, "bias.ignored": "", "clip.ignored": ""}
 
 
-def test_refusals_belong_together_whatever_addresses_and_shapes_they_name() -> None:
-    texts = ["no kernel at 0x7f01 for {2,3} [X, W]", "no kernel at 0xbeef for {4} [X]", "out of luck"]
-    findings = findings_on([refused(spec, text) for spec, text in zip(SPECS, texts, strict=False)])
-    assert sorted((finding["kind"], len(finding["cases"])) for finding in findings) == [
-        ("unsupported", 1),
-        ("unsupported", 2),
-    ]
-
-
 def refused(spec: CaseSpec, message: str) -> Judged:
     return spec, Judgement(Verdict.UNSUPPORTED, "load", message=message)
 

@@ -11,7 +11,7 @@ from benchmarks.staging import Opened, Session, findings_on, of_faults
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.conformance.diagnosis.failing_case import DIAGNOSED, failing_case_of
 from onnxspec.conformance.workers.job import Outcome
-from onnxspec.reference import FAULTS, Node, evaluate, run_fault
+from onnxspec.reference import Node, evaluate, run_fault
 
 from .in_process import Arrays, Feeds, Target, conforming, failing_cases, fault_called, rounded, running
 from .in_process import named as names_of
@@ -64,16 +64,6 @@ def test_zeros_in_some_places_are_no_name() -> None:
     assert not any("outputs.zero" in id for names in named(zeros) for id in names)
 
 
-@pytest.mark.long
-def test_noise_in_some_places_is_no_name() -> None:
-    def noisy(node: Node, inputs: Arrays) -> Arrays:
-        outputs, dice = conforming(node, inputs), np.random.default_rng(7)
-        Y = outputs["Y"]
-        return {**outputs, "Y": np.where(dice.random(Y.shape) < 0.2, dice.uniform(-1, 1, Y.shape), Y).astype(Y.dtype)}
-
-    assert named(noisy) == {()}
-
-
 def test_a_state_goes_wrong_in_y_and_in_the_last_state_alike() -> None:
     """A last state that is one step old is not a skipped step, since Y has that step."""
     assert not any(
@@ -96,7 +86,9 @@ def test_lengths_in_a_byte_are_named() -> None:
     ]
     findings, results, _ = findings_on(running(length_in_a_byte), specs)
     assert {r.diagnosis for r in results if r.verdict in DIAGNOSED} == {("lengths.modulo-256",)}
-    assert [f["fault"] for f in findings if f["verdict"] in {v.value for v in DIAGNOSED}] == ["lengths.modulo-256"]
+    (finding,) = [f for f in findings if f["verdict"] in {v.value for v in DIAGNOSED}]
+    assert finding["fault"] == "lengths.modulo-256"
+    assert "a number that holds less than 256" in finding["title"]
 
 
 def test_runs_of_a_session_stand_in_the_order_in_which_they_were_made() -> None:
@@ -114,13 +106,6 @@ def test_runs_of_a_session_stand_in_the_order_in_which_they_were_made() -> None:
     name = trial.node.outputs[0]
     largest = [np.abs(run.outputs[name]).max() for run in case.runs]
     assert largest == [k * np.abs(outputs[name]).max() for k in (1, 2) for outputs in right]
-
-
-def test_the_first_fault_of_a_family_stands_in_the_table_and_the_others_are_named() -> None:
-    assert "lengths.modulo-16" in FAULTS
-    assert "lengths.modulo-256" not in FAULTS
-    fault = fault_called("lengths.modulo-256")
-    assert fault.summary.startswith("Keeps lengths in a number that holds less than 256")
 
 
 # Faults that are made only in the places where wrong numbers were seen, whatever the fault concerns

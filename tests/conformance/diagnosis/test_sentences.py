@@ -70,22 +70,6 @@ def test_what_findings_say_of_kernels_is_true(kernel: str) -> None:
     assert false_sentences(findings, results, probes, TRUTHS[kernel]) == []
 
 
-@pytest.mark.long
-def test_a_constant_is_not_what_memory_happened_to_be() -> None:
-    def target(graph: Any, session: Session, feeds: Feeds) -> list[Any]:
-        outputs = dict(zip((value.name for value in graph.output), session(feeds), strict=True))
-        if "Y_h" in outputs and "sequence_lens" in feeds:
-            batch_first = any(a.name == "layout" and a.i for a in graph.node[0].attribute)
-            states = outputs["Y_h"].swapaxes(0, 1) if batch_first else outputs["Y_h"]
-            states[:, feeds["sequence_lens"] == 0] = 7.25
-        return list(outputs.values())
-
-    (finding,) = findings_on(running(target), _legal("RNN", versions=(14,)))[0]
-    assert (finding["fault"], finding["foretold"]) == ("", 0)
-    assert "memory" not in finding["title"]
-    assert "a row of length 0" in finding["conditions"]
-
-
 def _changed_by(change: Callable[[Feeds, Any], Any]) -> Opened:
     """Return a target that changes each right output, by its feeds and the output."""
     return running(lambda graph, session, feeds: [change(feeds, array).astype(array.dtype) for array in session(feeds)])

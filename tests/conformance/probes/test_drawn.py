@@ -16,14 +16,6 @@ def ids(count: int, seed: str, **narrowed: tuple[str, ...]) -> list[str]:
     return [probe.id for probe in drawn_probes(count, seed, **narrowed)]  # type: ignore[arg-type]
 
 
-def test_a_seed_draws_the_same_cases_and_another_one_others() -> None:
-    first = ids(30, "a")
-    assert len(set(first)) == 30
-    assert ids(30, "a") == first
-    assert ids(12, "a") == first[:12]
-    assert not set(ids(30, "b")) & set(first)
-
-
 def test_no_profile_holds_them() -> None:
     pinned = {spec.id for op, version in recurrent_versions() for spec in profile("core", op, version)}
     assert not pinned & set(ids(150, "0"))
