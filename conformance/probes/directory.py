@@ -41,8 +41,6 @@ _MOST_GATES = 4  # of a cell
 class DirectoryProbe:
     """A test-case directory; the fields are those of a probe.
 
-    root
-        The requested folder in which this one was found.
     digest
         SHA-256 of its model and its tensors.
     documented
@@ -50,7 +48,6 @@ class DirectoryProbe:
     """
 
     folder: Path
-    root: Path
     digest: str
     documented: bool
     id: str
@@ -162,9 +159,7 @@ def _probe(root: Path, folder: Path, read: CaseDirectory) -> DirectoryProbe:
     graph = one_line(read.graph, 100) or id
     elements = float(sum(array.size for array in fed))
     traits = frozenset({kind, graph})
-    plain = DirectoryProbe(
-        folder, root, _digest(read), False, id, graph, read.opset, kind, traits=traits, size=(elements, 0)
-    )
+    plain = DirectoryProbe(folder, _digest(read), False, id, graph, read.opset, kind, traits=traits, size=(elements, 0))
     try:
         return _documented(plain, read_node_graph(read.model), read)
     except (NotOneNode, IllegalNode, KeyError):

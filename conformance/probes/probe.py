@@ -173,7 +173,9 @@ class SpecProbe:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        return self._of_case | ({"wrapped", f"wrapped-{self.wrap}", *_of_levels(self.wrap)} if self.wrap else set())
+        if not self.wrap:
+            return self._of_case  # a copy for each case would cost memory in large runs
+        return self._of_case | {"wrapped", f"wrapped-{self.wrap}"} | _of_levels(self.wrap)
 
     @cached_property
     def _of_case(self) -> frozenset[str]:

@@ -153,7 +153,7 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
             ops = selection.ops or tuple(op for op in about if op in drawn_operators()) or tuple(about)
             return drawn_probes(count, seed, ops, selection.versions, selection.types)
         portable = portable_probes(word for word in selection.cases if is_portable(word))
-        portable = narrow(replace(selection, cases=()), portable, " among the cases given") if portable else []
+        portable = narrow(selection, portable, " among the cases given") if portable else []
         named = tuple(word for word in selection.cases if not is_portable(word))
         listed = _of_profile(replace(selection, cases=named), about) if named or not portable else []
         return _joined([*listed, *portable]) if portable else listed
@@ -239,7 +239,7 @@ def _of_opset(opset: int, ops: Sequence[str]) -> str:
 
 
 def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among the directories") -> list[Probe]:
-    """Return the probes that match operators, versions, types and case patterns.
+    """Return the probes of the selected operators, versions and types.
 
     Raise UnknownName for a name that no probe has; `among` describes the probes.
     """
@@ -252,14 +252,7 @@ def narrow(selection: Selection, probes: Sequence[Probe], among: str = " among t
     for kind, asked, of in axes:
         require_known(kind, asked, list(dict.fromkeys(map(of, remaining))), among)
         remaining = [probe for probe in remaining if not asked or of(probe) in asked]
-    by_id = {probe.id: probe for probe in remaining}
-    for pattern in selection.cases:
-        if not _matching(pattern, by_id):
-            raise UnknownName("case", pattern, list(by_id), among)
-    if not selection.cases:
-        return remaining
-    named = {probe.id for pattern in selection.cases for probe in _matching(pattern, by_id)}
-    return [probe for probe in remaining if probe.id in named]
+    return remaining
 
 
 def _versions(selection: Selection, about: Sequence[str]) -> list[tuple[str, int]]:
