@@ -15,7 +15,7 @@ derivation are compared with these numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,11 @@ from numpy.typing import NDArray
 
 from onnxspec.reference import Interpretations, Node, evaluate
 
-from .second_document import ACTIVATIONS, Choices
-from .second_gru import second_gru
-from .second_lstm import second_lstm
-from .second_rnn import second_rnn
+from .second_derivation import ACTIVATIONS, Choices, second
 
 Arrays = dict[str, NDArray[Any]]
 Other = tuple[Interpretations | None, Choices | None]
 
-SECOND: Mapping[str, Callable[..., Arrays]] = {"LSTM": second_lstm, "GRU": second_gru, "RNN": second_rnn}
 OUTPUTS = {"LSTM": ("Y", "Y_h", "Y_c"), "GRU": ("Y", "Y_h"), "RNN": ("Y", "Y_h")}
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
 LINES: Mapping[str, dict[str, Any]] = {
@@ -47,7 +43,7 @@ LINES: Mapping[str, dict[str, Any]] = {
 def run(derivation: str, op: str, attributes: Mapping[str, Any], inputs: Arrays, other: Other = (None, None)) -> Arrays:
     """Return the outputs of the reference or of the second derivation, each by its own form of an interpretation."""
     if derivation == "second":
-        return SECOND[op](attributes, inputs, other[1])
+        return second(op, attributes, inputs, other[1])
     return dict(evaluate(Node(op, 14, attributes, OUTPUTS[op]), inputs, other[0]))
 
 

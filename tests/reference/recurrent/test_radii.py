@@ -34,6 +34,7 @@ from onnxspec.reference.numbers.activations import Activation, Coefficient
 from onnxspec.reference.numbers.bounded import RADIUS_SLACK
 from onnxspec.reference.recurrent.expectation import expect_behind
 
+from ..operators import second_derivation
 from ..situations import OPERATORS, TWO_TYPES, Arrays, functions_of, inputs_for, optional_of, outputs_of, variants_of
 
 TYPES = tuple(FORMATS)
@@ -346,26 +347,14 @@ def test_softsign_may_lose_no_more_than_its_division_does(kind: str) -> None:
 @pytest.mark.parametrize("function", sorted(ACTIVATIONS))
 def test_the_oracle_itself_is_within_the_radius_for_float64(function: str) -> None:
     alpha, beta = 0.75, 0.5
-    formulas = {
-        "Relu": lambda x: max(x, 0),
-        "Tanh": mpmath.tanh,
-        "Sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
-        "Affine": lambda x: alpha * x + beta,
-        "LeakyRelu": lambda x: x if x >= 0 else alpha * x,
-        "ThresholdedRelu": lambda x: x if x >= alpha else 0,
-        "ScaledTanh": lambda x: alpha * mpmath.tanh(beta * x),
-        "HardSigmoid": lambda x: max(0, min(1, alpha * x + beta)),
-        "Elu": lambda x: x if x >= 0 else alpha * mpmath.expm1(x),
-        "Softsign": lambda x: x / (1 + abs(x)),
-        "Softplus": lambda x: mpmath.log1p(mpmath.exp(x)),
-    }
+    formula = second_derivation.Activation(function, alpha, beta, threshold_passes=True)
     w = budget("strict", "float64")
     activation = Activation(ACTIVATIONS[function], Coefficient(alpha), Coefficient(beta))
     places = np.concatenate([np.random.default_rng(2).uniform(-s, s, 60) for s in (1e-3, 1.0, 12.0)])
     with mpmath.workdps(40):
         for x in places:
             centre, radius = activation.interval_image(*(np.array([x]) for _ in range(3)), w)
-            assert abs(formulas[function](mpmath.mpf(float(x))) - mpmath.mpf(float(centre[0]))) <= float(radius[0])
+            assert abs(formula(mpmath.mpf(float(x))) - mpmath.mpf(float(centre[0]))) <= float(radius[0])
 
 
 # Whole nodes.

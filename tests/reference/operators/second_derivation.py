@@ -1,14 +1,16 @@
-"""Common parts of the second derivations of LSTM, GRU and RNN: functions, time, interpretations.
+"""A second derivation of LSTM, GRU and RNN: scalar loops at 50 digits, written from the operators' documents alone.
 
-No code is shared with the reference. The derivation is scalar loops over mpmath numbers and checks nothing: callers
-pass legal configurations. Where a document leaves a choice, :class:`Choices` names it; the defaults are those of the
-suite.
+Its purpose is to find errors of the reference, so it shares neither code nor style with it: no matrices, no
+broadcasting, no scan. Every element is one Python loop over mpmath numbers, and each loop body is a line of a document.
+It is slow, meant for sizes of a few units, and checks nothing: callers pass legal configurations. Where a document
+leaves a choice, :class:`Choices` names it; the defaults are those of the suite.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import mpmath  # type: ignore[import-untyped]
@@ -132,16 +134,6 @@ def functions(
     return [activations[d * len(usual) : (d + 1) * len(usual)] for d in range(count)]
 
 
-def clipped(value: Any, attributes: Mapping[str, Any], choices: Choices) -> Any:
-    """Return the argument of an activation, within the threshold of ``clip`` if there is one."""
-    if "clip" not in attributes:
-        return value
-    threshold = mpmath.mpf(float(np.float32(attributes["clip"])))
-    if threshold == 0 and choices.clip_zero_is_off:
-        return value
-    return -threshold if value < -threshold else threshold if value > threshold else value
-
-
 def exact(array: NDArray[Any]) -> NDArray[Any]:
     """Return the same numbers as mpmath numbers: every float type in use converts to float64 without rounding."""
     numbers = np.empty(array.shape, dtype=object)
@@ -153,6 +145,57 @@ def exact(array: NDArray[Any]) -> NDArray[Any]:
 def optional(inputs: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any] | None:
     """Return an input as mpmath numbers, or None if it is absent."""
     return exact(inputs[name]) if name in inputs else None
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """W, R, B and P of a node, read one number at a time; blocks of W, R and of both halves of B are those of `gates`.
+
+    `d` is a direction everywhere.
+    """
+
+    gates: str
+    size: int
+    w: NDArray[Any]
+    r: NDArray[Any]
+    b: NDArray[Any] | None
+    p: NDArray[Any] | None
+    transpose_r: bool
+
+    def row(self, gate: str, unit: int) -> int:
+        return self.gates.index(gate) * self.size + unit
+
+    def from_x(self, d: int, gate: str, unit: int, xt: Sequence[Any]) -> Any:
+        """Return Xt*(W^T) of one unit of a gate."""
+        total = mpmath.mpf(0)
+        for k, value in enumerate(xt):
+            total += value * self.w[d, self.row(gate, unit), k]
+        return total
+
+    def from_h(self, d: int, gate: str, unit: int, hidden: Sequence[Any]) -> Any:
+        """Return Ht-1*(R^T) of one unit of a gate."""
+        total = mpmath.mpf(0)
+        for k, value in enumerate(hidden):
+            factor = self.r[d, self.row(gate, unit), k] if self.transpose_r else self.r[d, self.row(gate, k), unit]
+            total += value * factor
+        return total
+
+    def bias(self, d: int, half: str, gate: str, unit: int) -> Any:
+        """Return Wb or Rb of one unit of a gate: B is [Wb, Rb]."""
+        if self.b is None:
+            return mpmath.mpf(0)
+        return self.b[d, (len(self.gates) * self.size if half == "R" else 0) + self.row(gate, unit)]
+
+    def argument(self, d: int, gate: str, unit: int, xt: Sequence[Any], hidden: Sequence[Any]) -> Any:
+        """Return Xt*(W^T) + Ht-1*(R^T) + Wb + Rb of one unit of a gate."""
+        products = self.from_x(d, gate, unit, xt) + self.from_h(d, gate, unit, hidden)
+        return products + self.bias(d, "W", gate, unit) + self.bias(d, "R", gate, unit)
+
+    def peephole(self, d: int, gate: str, unit: int, state: Sequence[Any]) -> Any:
+        """Return P (.) C of one unit of a gate: P[iof]."""
+        if self.p is None:
+            return mpmath.mpf(0)
+        return self.p[d, "iof".index(gate) * self.size + unit] * state[unit]
 
 
 # Function from Xt and the states before a step, in direction d, to the states after it; the first state is the hidden
@@ -205,3 +248,107 @@ def through_time(
     if batch_first:
         return {"Y": y.transpose(2, 0, 1, 3), **{f"Y_{name}": last[name].transpose(1, 0, 2) for name in states}}
     return {"Y": y, **{f"Y_{name}": last[name] for name in states}}
+
+
+@dataclass(frozen=True)
+class Node:
+    """Node with its parameters and the functions of each direction."""
+
+    attributes: Mapping[str, Any]
+    choices: Choices
+    parameters: Parameters
+    functions: list[list[Activation]]
+
+    def clipped(self, value: Any) -> Any:
+        """Return the argument of an activation, within the threshold of ``clip`` if there is one."""
+        if "clip" not in self.attributes:
+            return value
+        threshold = mpmath.mpf(float(np.float32(self.attributes["clip"])))
+        if threshold == 0 and self.choices.clip_zero_is_off:
+            return value
+        return -threshold if value < -threshold else threshold if value > threshold else value
+
+
+def lstm_step(node: Node, d: int, xt: Sequence[Any], states: list[list[Any]]) -> list[list[Any]]:
+    """Return Ht and Ct of one sequence in one direction, from Xt, Ht-1 and Ct-1."""
+    (f, g, h), p, bounded = node.functions[d], node.parameters, node.clipped
+    hidden, cell = states
+    units = range(p.size)
+    new_cell, new_hidden = [], []
+    for unit in units:
+        it = f(bounded(p.argument(d, "i", unit, xt, hidden) + p.peephole(d, "i", unit, cell)))
+        ft = f(bounded(p.argument(d, "f", unit, xt, hidden) + p.peephole(d, "f", unit, cell)))
+        if node.attributes.get("input_forget", 0) == 1:
+            if node.choices.coupled_keeps == "i":
+                ft = 1 - it
+            else:
+                it = 1 - ft
+        ct = g(bounded(p.argument(d, "c", unit, xt, hidden)))
+        new_cell.append(ft * cell[unit] + it * ct)
+    for unit in units:
+        ot = f(bounded(p.argument(d, "o", unit, xt, hidden) + p.peephole(d, "o", unit, new_cell)))
+        shown = bounded(new_cell[unit]) if node.choices.clip_cell_output else new_cell[unit]
+        new_hidden.append(ot * h(shown))
+    return [new_hidden, new_cell]
+
+
+def gru_step(node: Node, d: int, xt: Sequence[Any], states: list[list[Any]]) -> list[list[Any]]:
+    """Return Ht of one sequence in one direction, from Xt and Ht-1."""
+    (f, g), p, bounded = node.functions[d], node.parameters, node.clipped
+    (before,) = states
+    units = range(p.size)
+    zt, rt = ([f(bounded(p.argument(d, gate, unit, xt, before))) for unit in units] for gate in "zr")
+    after = []
+    for unit in units:
+        wbh, rbh = p.bias(d, "W", "h", unit), p.bias(d, "R", "h", unit)
+        if node.attributes.get("linear_before_reset", 0) != 0:
+            inner = rt[unit] * (p.from_h(d, "h", unit, before) + rbh) + wbh
+        else:
+            inner = p.from_h(d, "h", unit, [rt[k] * before[k] for k in units]) + rbh + wbh
+        ht = g(bounded(p.from_x(d, "h", unit, xt) + inner))
+        after.append((1 - zt[unit]) * ht + zt[unit] * before[unit])
+    return [after]
+
+
+def rnn_step(node: Node, d: int, xt: Sequence[Any], states: list[list[Any]]) -> list[list[Any]]:
+    """Return Ht of one sequence in one direction, from Xt and Ht-1."""
+    ((f,), (before,)), p = (node.functions[d], states), node.parameters
+    return [[f(node.clipped(p.argument(d, "i", unit, xt, before))) for unit in range(p.size)]]
+
+
+# By operator: the order of blocks in W, R and B, the default functions, the states, and the step.
+OPERATORS: Mapping[str, tuple[str, tuple[str, ...], str, Callable[..., list[list[Any]]]]] = {
+    "LSTM": ("iofc", ("Sigmoid", "Tanh", "Tanh"), "hc", lstm_step),
+    "GRU": ("zrh", ("Sigmoid", "Tanh"), "h", gru_step),
+    "RNN": ("i", ("Tanh",), "h", rnn_step),
+}
+
+
+def second(
+    op: str,
+    attributes: Mapping[str, Any],
+    inputs: Mapping[str, NDArray[Any]],
+    choices: Choices | None = None,
+    *,
+    says_defaults: bool = True,
+) -> dict[str, NDArray[np.float64]]:
+    """Return an operator's outputs by its document, computed at 50 digits and rounded once to float64 at the end.
+
+    Args:
+        op: LSTM, GRU or RNN. attributes: those of the node, by name; FLOAT attributes are rounded to binary32, as a
+        node stores them. inputs: by formal name; "X", "W" and "R" at least, an absent optional input is a missing key.
+        Any float type. choices: the interpretations to follow. says_defaults: whether the document has the sentence
+        "Default values are the same as of corresponding ONNX operators", which GRU-1 lacks.
+
+    Returns:
+        All outputs in the shapes the layout asks for. Past a sequence's length Y is 0; a sequence of length 0 ends as
+        ``choices`` say.
+    """
+    choices = choices or Choices()
+    gates, usual, states, step = OPERATORS[op]
+    with mpmath.workdps(DIGITS):
+        w, r, b, p = exact(inputs["W"]), exact(inputs["R"]), optional(inputs, "B"), optional(inputs, "P")
+        parameters = Parameters(gates, inputs["R"].shape[2], w, r, b, p, choices.transpose_r)
+        chosen = functions(attributes, usual, choices, says_defaults=says_defaults)
+        node = Node(attributes, choices, parameters, chosen)
+        return through_time(attributes, inputs, choices, states, partial(step, node))
