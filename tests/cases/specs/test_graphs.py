@@ -1,46 +1,93 @@
-"""Tests of graphs of several nodes: models that ONNX accepts, and numbers that nodes get by their bindings."""
+"""Tests of graphs of several nodes, or of quantized ones: ONNX accepts the models, and they are read back as made."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
+from onnx import helper, numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.cases.directories.graph_reading import alone, read_node_graph, trials_of
 from onnxspec.cases.directories.manifest import data_sets_of
+from onnxspec.cases.directories.reading import NotOneNode
 from onnxspec.cases.specs.case import Move, Source, Trial
 from onnxspec.cases.specs.graphs import GRAPHS, can_join, join
-from onnxspec.cases.specs.wrapping import WRAPS, can_wrap
+from onnxspec.cases.specs.wrapping import WRAPS, can_wrap, wrap
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.judging.verdict import judge
+from onnxspec.conformance.workers.in_process import run_in_process
 
 RICH = {"T": 4, "N": 3, "I": 2, "H": 5, "bias": True, "initial": "all", "lengths": "ragged"}
 SPECS = [
-    CaseSpec("LSTM", 14, peepholes=True, **RICH),
+    CaseSpec("LSTM", 14, peepholes=True, outputs=("Y", "Y_h", "Y_c"), **RICH),
     CaseSpec("LSTM", 14, weights="initializer", reruns="data", layout=1, **RICH),
     CaseSpec("LSTM", 7, direction="bidirectional", data="large", outputs=("Y", "", "Y_c"), **RICH),
     CaseSpec("LSTM", 1, "float64", opset="last", data="small", **RICH),
     CaseSpec("GRU", 14, "float16", direction="bidirectional", layout=1, outputs=("", "Y_h"), **RICH),
-    CaseSpec("GRU", 7, weights="initializer", dimensions="symbolic", reruns="sizes", **RICH),
+    CaseSpec("GRU", 7, direction="bidirectional", weights="initializer", dimensions="symbolic", reruns="sizes", **RICH),
     CaseSpec("GRU", 1, output_sequence=1, outputs=("Y", "Y_h"), **RICH),
     CaseSpec("RNN", 22, "bfloat16", direction="bidirectional", **RICH),
     CaseSpec("RNN", 14, T=0, N=2, H=3),
 ]
-
-
-def pairs() -> list[tuple[CaseSpec, str]]:
-    return [(spec, name) for spec in (*SPECS, *CONSTANT) for name in GRAPHS if can_join(spec, name)]
-
-
 CONSTANT = [
     spec
     for spec in profile("core", "GRU", 22)
     if spec.type == "float32" and "constant-" in spec.id and can_wrap(spec, "side-by-side")
 ]
+CASES = [
+    pytest.param(spec, way, id=f"{spec.id}-{way}")
+    for spec in (*SPECS, *CONSTANT)
+    for way in (*GRAPHS, "qdq-u8", "qdq-s8")
+    if can_wrap(spec, way)
+]
 
 
-def ids(value: object) -> str:
-    return value.id if isinstance(value, CaseSpec) else str(value)
+def run(model: bytes, fed: dict[str, Any]) -> Any:
+    return onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"]).run(None, fed)
+
+
+def judged(trials: tuple[Trial, ...], target: Callable[..., Any] = run) -> Judgement:
+    return judge(trials, [run_in_process(target, trial) for trial in trials])
+
+
+def read_again(trial: Trial) -> tuple[Trial, ...]:
+    return trials_of("again", trial.model, read_node_graph(trial.model), [feed.fed for feed in trial.feeds])
+
+
+def bits(arrays: Any) -> dict[str, tuple[Any, ...]]:
+    return {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()}
+
+
+@pytest.mark.parametrize(("spec", "way"), CASES)
+def test_what_was_made_passes_the_full_check_and_is_read_again(spec: CaseSpec, way: str) -> None:
+    """Every node gets the same numbers by its bindings and by the model that is read."""
+    for trial in wrap(build_case(spec), way).trials:
+        onnx.checker.check_model(onnx.load_model_from_string(trial.model), full_check=True)
+        again = read_again(trial)[0]
+        assert again.subject.shown == trial.subject.shown
+        assert [bound.name for bound in again.subject.nodes] == [bound.name for bound in trial.subject.nodes]
+        for made, read in zip(alone(trial), alone(again), strict=True):
+            first, second = ((n.op_type, n.since_version, dict(n.codecs)) for n in (made.node, read.node))
+            assert first == second
+            for before, after in zip(made.feeds, read.feeds, strict=True):
+                assert bits(after.inputs) == bits(before.inputs)
+        for before, after in zip(data_sets_of(trial), data_sets_of(again), strict=True):
+            assert set(before.outputs) == set(trial.subject.shown)
+            assert bits(after.outputs) == bits(before.outputs)
+
+
+@pytest.mark.parametrize(("spec", "way"), [c for c in CASES if c.values[0] in (SPECS[0], SPECS[5])])
+def test_it_is_judged_as_it_was(spec: CaseSpec, way: str) -> None:
+    trial = wrap(build_case(spec), way).trial
+    once, again = judged((trial,)), judged(read_again(trial)[:1])
+    assert (once.verdict, again.verdict) == (Verdict.PASS, Verdict.PASS)
+    assert (once.judged, once.elements) == (again.judged, again.elements)
 
 
 def test_what_can_be_joined() -> None:
@@ -56,41 +103,6 @@ def test_what_can_be_joined() -> None:
     assert not any(can_join(partly_other, name) for name in GRAPHS)
     with pytest.raises(KeyError):
         can_join(asked, "ring")
-
-
-@pytest.mark.parametrize(("spec", "name"), pairs(), ids=ids)
-def test_models_pass_the_full_check_and_bindings_lead_to_legal_nodes(spec: CaseSpec, name: str) -> None:
-    for trial in join(build_case(spec), name).trials:
-        onnx.checker.check_model(onnx.load_model_from_string(trial.model), full_check=True)
-        _follow(trial)
-
-
-def _follow(trial: Trial) -> None:
-    """Check that every tensor of the graph is bound to the same source as in the model."""
-    graph = onnx.load_model_from_string(trial.model).graph
-    assert trial.subject.shown == tuple(value.name for value in graph.output)
-    fed, initializers = {value.name for value in graph.input}, {tensor.name for tensor in graph.initializer}
-    for feed in trial.feeds:
-        assert set(feed.fed) == fed
-        assert set(feed.inputs) == fed | {name for name in initializers if not name.endswith(("_axes", "_last"))}
-    by_name = {node.name: node for node in graph.node}
-    made = {name: node for node in graph.node for name in node.output}
-    for bound in trial.subject.nodes:
-        proto, operator = by_name[bound.name], bound.node.operator
-        for formal, given in zip(operator.inputs, proto.input, strict=False):
-            if not given:
-                assert formal not in (bound.inputs or {})
-                continue
-            moves = []
-            while given in made and made[given].name not in {bound.name for bound in trial.subject.nodes}:
-                moves.append(made[given].op_type)
-                given = made[given].input[0]
-            assert bound.inputs is not None
-            source = bound.inputs[formal]
-            assert (source.tensor, [move.op_type for move in source.moves]) == (given, moves[::-1])
-    # The documents' own numbers are computed through all nodes.
-    for data in data_sets_of(trial):
-        assert set(data.outputs) == set(trial.subject.shown)
 
 
 def test_a_lone_case_stays_what_it_was() -> None:
@@ -140,3 +152,63 @@ def test_moves_are_what_the_operators_do() -> None:
     assert moved.shape == (2, 3, 4)
     assert moved[1, 2].tolist() == [*Y[1, 0, 2], *Y[1, 1, 2]]
     assert (Source("Y", (Move("Gather", (0,)),)).of({"Y": Y}) == Y[-1]).all()
+
+
+# Models that only the reader gets
+
+
+def changed(trial: Trial, change: Callable[[onnx.GraphProto], None]) -> bytes:
+    model = onnx.load_model_from_string(trial.model)
+    change(model.graph)
+    return model.SerializeToString()
+
+
+def test_what_a_model_keeps_to_itself_is_shown_by_its_companion() -> None:
+    """Models in use pass a layer's Y to the next layer, and return that of the last."""
+    spec = CaseSpec("LSTM", 14, direction="bidirectional", weights="initializer", **{**RICH, "lengths": "absent"})
+    trial = wrap(build_case(spec), "chain").trial
+
+    def hide(graph: onnx.GraphProto) -> None:
+        remaining = [value for value in graph.output if value.name == "second_Y"]
+        del graph.output[:]
+        graph.output.extend(remaining)
+
+    hidden = replace(trial, model=changed(trial, hide))
+    original, companion = read_again(hidden)
+    assert original.subject.shown == ("second_Y",)
+    assert set(companion.subject.shown) == {"second_Y", "Y"}
+    onnx.checker.check_model(onnx.load_model_from_string(companion.model), full_check=True)
+    judgement = judged((original, companion))
+    assert judgement.verdict is Verdict.PASS
+    assert judgement.elements == 2 * 4 * 2 * 3 * 5
+
+    def wrong(model: bytes, fed: dict[str, Any]) -> Any:
+        names = [value.name for value in onnx.load_model_from_string(model).graph.output]
+        return [-array if name == "second_Y" else array for name, array in zip(names, run(model, fed), strict=True)]
+
+    judgement = judged((original, companion), wrong)
+    assert judgement.verdict is Verdict.WRONG
+    assert judgement.where is not None
+    assert judgement.where["node"] == "second"
+
+
+def per_channel(graph: onnx.GraphProto) -> None:
+    scale = next(tensor for tensor in graph.initializer if tensor.name == "W_scale")
+    scale.CopyFrom(numpy_helper.from_array(np.ones(3, np.float32), "W_scale"))
+
+
+def another_node(graph: onnx.GraphProto) -> None:
+    graph.node.insert(0, helper.make_node("Neg", ["X"], ["X_negated"]))
+    graph.node[1].input[0] = "X_negated"
+
+
+def other_codec(graph: onnx.GraphProto) -> None:
+    graph.node.append(helper.make_node("QuantizeLinear", ["initial_h_number", "X_scale", "X_zero_point"], ["extra"]))
+
+
+@pytest.mark.parametrize("change", [per_channel, another_node, other_codec])
+def test_what_is_not_known_is_refused(change: Callable[[onnx.GraphProto], None]) -> None:
+    trial = wrap(build_case(SPECS[0]), "qdq-u8").trial
+    assert read_node_graph(trial.model).lone is None
+    with pytest.raises(NotOneNode):
+        read_node_graph(changed(trial, change))

@@ -49,12 +49,12 @@ def what_the_node_gets(trial: Trial, fed: Any) -> dict[str, Any]:
     return {name: values[tensor] for tensor, name in formal if tensor}
 
 
-def held(tensor: onnx.TensorProto) -> Any:
-    return onnx.numpy_helper.to_array(tensor) if tensor.data_type in INTEGERS else array_of(tensor)
-
-
 INTEGERS = (onnx.TensorProto.INT8, onnx.TensorProto.INT64)
 TYPES = {FORMATS[name].onnx_type: FORMATS[name].dtype for name in FORMATS}
+
+
+def held(tensor: onnx.TensorProto) -> Any:
+    return onnx.numpy_helper.to_array(tensor) if tensor.data_type in INTEGERS else array_of(tensor)
 
 
 def step(operator: str, inputs: list[Any], attributes: dict[str, Any], trial: Trial) -> Any:
@@ -79,35 +79,24 @@ def step(operator: str, inputs: list[Any], attributes: dict[str, Any], trial: Tr
 
 
 @pytest.mark.parametrize("name", EXACT)
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
-def test_the_node_gets_what_the_case_says(spec: CaseSpec, name: str) -> None:
-    if not can_wrap(spec, name):
-        pytest.skip("there is no such case")
-    case = wrap(build_case(spec), name)
-    for trial in (case.trial, case.companion):
-        if trial is None:
-            continue
-        onnx.checker.check_model(onnx.load_model_from_string(trial.model), full_check=True)
-        for feed in trial.feeds:
-            got = what_the_node_gets(trial, feed.fed)
-            assert set(got) == set(feed.inputs)
-            for formal, array in feed.inputs.items():
-                assert got[formal].dtype == array.dtype
-                assert np.array_equal(got[formal], array), formal
-
-
-@pytest.mark.parametrize("name", EXACT)
-def test_something_stands_before_every_node(name: str) -> None:
-    wrapped = [wrap(build_case(spec), name) for spec in SPECS if can_wrap(spec, name)]
-    assert len(wrapped) >= 5
-    for case in wrapped:
-        model = onnx.load_model_from_string(case.trial.model)
-        assert len(model.graph.node) > 1
-        assert any("X_again" in node.output for node in model.graph.node)
-        bare = onnx.load_model_from_string(build_case(case.spec).trial.model)
-        assert [o.name for o in model.graph.output] == [o.name for o in bare.graph.output]
-        operator = case.spec.node.operator
-        assert operator.since_version <= model.opset_import[0].version <= operator.last_opset
+def test_the_node_gets_what_the_case_says_from_a_node_before_it(name: str) -> None:
+    specs = [spec for spec in SPECS if can_wrap(spec, name)]
+    assert len(specs) >= 5
+    for spec in specs:
+        operator, bare = spec.node.operator, build_case(spec)
+        for trial, plain in zip(wrap(bare, name).trials, bare.trials, strict=True):
+            model = onnx.load_model_from_string(trial.model)
+            onnx.checker.check_model(model, full_check=True)
+            assert any("X_again" in node.output for node in model.graph.node)
+            outputs = onnx.load_model_from_string(plain.model).graph.output
+            assert [output.name for output in model.graph.output] == [output.name for output in outputs]
+            assert operator.since_version <= model.opset_import[0].version <= operator.last_opset
+            for feed in trial.feeds:
+                got = what_the_node_gets(trial, feed.fed)
+                assert set(got) == set(feed.inputs)
+                for formal, array in feed.inputs.items():
+                    assert got[formal].dtype == array.dtype, spec.id
+                    assert np.array_equal(got[formal], array), (spec.id, formal)
 
 
 def test_numbers_are_still_dense() -> None:
