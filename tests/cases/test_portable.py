@@ -49,14 +49,6 @@ def test_the_bits_of_smoke_are_the_same_everywhere() -> None:
     assert total.hexdigest() == SMOKE_BITS
 
 
-@pytest.mark.long
-def test_every_case_survives_its_text() -> None:
-    for spec in of_profile("core"):
-        again = case_from_text(case_text(spec))
-        assert (again, again.id, type(again)) == (spec, spec.id, type(spec))
-        assert "\n" not in case_text(spec)
-
-
 def test_quantized_cases_survive_their_text() -> None:
     for spec in profile("quantized", "LSTM", 14)[::9]:
         assert case_from_text(case_text(spec)) == spec

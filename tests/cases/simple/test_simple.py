@@ -1,8 +1,9 @@
-"""Tests of cases of described operators, with CausalConvWithState: sessions, models, profiles, invalid models."""
+"""Tests of cases of described operators, with CausalConvWithState, and of the products that combine their values."""
 
 from __future__ import annotations
 
-import json
+import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,8 @@ import numpy as np
 import onnx
 import pytest
 
-from onnxspec.cases import build_case, digest_of, family_of, features_of, profile
-from onnxspec.cases.portable import case_from_json, case_text
+from onnxspec.cases import build_case, family_of, features_of, profile
+from onnxspec.cases.simple.spec import covering_rows
 from onnxspec.cases.specs.family import FRESH_CASES
 from onnxspec.reference import evaluate, operator_names
 
@@ -27,33 +28,10 @@ def case(**fields: Any) -> Any:
     return family.settled(family.spec(**fields))  # type: ignore[attr-defined]
 
 
-def core() -> tuple[Any, ...]:
-    return profile("core", *OP)
-
-
 def dims(model: bytes, name: str) -> list[int | str]:
     graph = onnx.load_model_from_string(model).graph
     (info,) = [value for value in (*graph.input, *graph.output) if value.name == name]
     return [dim.dim_param or dim.dim_value for dim in info.type.tensor_type.shape.dim]
-
-
-def test_core_is_of_a_size_that_compilers_can_bear() -> None:
-    specs = core()
-    assert 60 <= len(specs) <= 150
-    assert sum(bool(spec.illegal) for spec in specs) >= 25
-    assert {spec.id for spec in specs} <= {spec.id for spec in profile("full", *OP)}
-
-
-def test_cases_are_rebuilt_from_their_text_bit_for_bit() -> None:
-    some = core()[::10]
-    assert digest_of(some) == digest_of(case_from_json(json.loads(case_text(spec))) for spec in some)
-
-
-def test_models_pass_the_checker_of_onnx() -> None:
-    for spec in core():
-        if not spec.illegal:
-            model = onnx.load_model_from_string(build_case(spec).trial.model)
-            onnx.checker.check_model(model, full_check=True)
 
 
 @pytest.mark.parametrize("session", ["chain", "cut"])
@@ -131,3 +109,29 @@ def test_a_nonce_asks_for_as_many_cases_of_each_level_as_a_certificate_does() ->
     for level in family.levels(*OP):
         assert sum(map(level.holds, fresh)) >= FRESH_CASES
     assert fresh == family.challenge(*OP, "float16", "some nonce")
+
+
+# Covering products
+
+AXES = {"a": (0, 1, 2), "b": ("x", "y"), "c": (True, False), "d": (1, 2, 3, 4)}
+
+
+def pairs(rows: list[Mapping[str, Any]]) -> set[Any]:
+    return {(one, row[one], other, row[other]) for row in rows for one, other in itertools.combinations(AXES, 2)}
+
+
+def test_every_pair_of_values_is_there_in_few_rows() -> None:
+    rows = [*covering_rows(AXES, lambda row: row, "key")]
+    every = {(p, a, q, b) for p, q in itertools.combinations(AXES, 2) for a in AXES[p] for b in AXES[q]}
+    assert pairs(rows) == every
+    assert len(rows) <= 16  # 12 at least, of 48
+    assert rows == [*covering_rows(AXES, lambda row: row, "key")]
+
+
+def test_pairs_that_are_not_legal_are_left_out() -> None:
+    def legal(row: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**row, "b": "x"} if row["a"] == 2 else row
+
+    rows = [*covering_rows(AXES, legal, "key")]
+    assert all(row["b"] == "x" for row in rows if row["a"] == 2)
+    assert ("a", 1, "b", "y") in pairs(rows)

@@ -1,13 +1,17 @@
-"""Tests of forbidden models: each is one step from a legal one, and violates the clause that it names and no other."""
+"""Tests of forbidden models: each is one step from a legal one, and violates the clause that it names and no other.
+
+``tests/cases/profiles`` tests that the reference refuses each by that clause, and that its companion is legal.
+"""
 
 from dataclasses import replace
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
 from onnxspec.cases import (
+    Case,
     CaseSpec,
     build_case,
     clauses_exercised,
@@ -17,11 +21,10 @@ from onnxspec.cases import (
     group_of,
     profile,
 )
-from onnxspec.cases.axes.violation import DUE
-from onnxspec.cases.directories.manifest import Origin, generate
-from onnxspec.cases.specs.features import all_violations, break_case, illegal_cases, violation_of, violations_of
+from onnxspec.cases.axes.violation import DUE, Violation
+from onnxspec.cases.specs.features import all_violations, break_case, violation_of, violations_of
 from onnxspec.cases.specs.spec import RECURRENT_AXES
-from onnxspec.reference import IllegalNode, clause_named, configure
+from onnxspec.reference import clause_named
 
 from ...recurrent import recurrent_versions
 
@@ -29,46 +32,26 @@ VIOLATIONS = (*all_violations().values(),)
 
 # Version 14 has all violations that it can have, other versions only those that 14 lacks.
 ALL = [spec for op, version in recurrent_versions() for spec in profile("core", op, version) if spec.illegal]
-IDS = [spec.id for spec in ALL]
 
 
-def refusal(spec: CaseSpec) -> IllegalNode:
-    """Return the reference's refusal of a case's node and of the inputs that it is fed."""
-    trial = build_case(spec).trial
-    with pytest.raises(IllegalNode) as caught:
-        configure(replace(trial.node), trial.feeds[0].inputs)
-    return caught.value
+@pytest.fixture(scope="module")
+def broken() -> list[tuple[CaseSpec, Case, Violation]]:
+    """Return the forbidden models of core, each with its case and its violation."""
+    return [(spec, build_case(spec), violation) for spec in ALL if (violation := violation_of(spec))]
 
 
-@pytest.mark.parametrize("spec", ALL, ids=IDS)
-def test_the_reference_refuses_it_by_the_clause_that_it_names(spec: CaseSpec) -> None:
-    violation = violation_of(spec)
-    assert violation is not None
-    assert refusal(spec).clause == violation.clause(spec.op)
+def test_onnx_checks_what_is_due_at_check_and_no_model_shows_what_is_due_at_run(broken: list[Any]) -> None:
+    assert len(broken) == len(ALL)
+    for spec, case, violation in broken:
+        assert case.companion.violation is None
+        assert (case.trial.model == case.companion.model) == (violation.due == "run"), spec.id
+        if violation.due == "check":
+            with pytest.raises((onnx.checker.ValidationError, onnx.shape_inference.InferenceError)):
+                onnx.checker.check_model(onnx.load_from_string(case.trial.model), full_check=True)
 
 
-@pytest.mark.parametrize("spec", ALL, ids=IDS)
-def test_onnx_checks_what_is_due_at_check_and_the_companion_is_legal(spec: CaseSpec) -> None:
-    case = build_case(spec)
-    assert case.companion is not None
-    onnx.checker.check_model(onnx.load_from_string(case.companion.model), full_check=True)
-    configure(case.companion.node, case.companion.feeds[0].inputs)
-    assert case.companion.violation is None
-    if violation_of(spec).due == "check":  # type: ignore[union-attr]
-        with pytest.raises((onnx.checker.ValidationError, onnx.shape_inference.InferenceError)):
-            onnx.checker.check_model(onnx.load_from_string(case.trial.model), full_check=True)
-
-
-def test_what_is_due_at_run_shows_in_no_model() -> None:
-    for spec in ALL:
-        case = build_case(spec)
-        assert case.companion is not None
-        assert (case.trial.model == case.companion.model) == (violation_of(spec).due == "run")  # type: ignore[union-attr]
-
-
-def test_the_model_holds_the_broken_node_and_is_fed_what_it_says() -> None:
-    for spec in ALL:
-        case = build_case(spec)
+def test_the_model_holds_the_broken_node_and_is_fed_what_it_says(broken: list[Any]) -> None:
+    for _, case, _ in broken:
         model, trial = onnx.load_from_string(case.trial.model), case.trial
         (node,) = model.graph.node
         assert [name for name in node.input if name] == list(trial.feeds[0].inputs)
@@ -114,44 +97,27 @@ def test_what_axes_forbid_is_sound() -> None:
         assert any(violation in violations_of(op, version) for op, version in recurrent_versions(None)), violation.id
 
 
-def test_only_what_the_documents_state_or_imply_is_a_violation() -> None:
-    for spec in ALL:
-        violation = violation_of(spec)
-        assert violation is not None
+def test_a_forbidden_model_exercises_what_it_breaks_and_nothing_else(broken: list[Any]) -> None:
+    for spec, _, violation in broken:
         clause = clause_named(violation.clause(spec.op))
         assert clause.may_fail
         assert spec.version in clause.versions
         # Open questions: a report of a failure would be wrong.
         assert violation.open == (violation.topic in {"clip", "input-forget", "activation-alpha", "activation-beta"})
-
-
-def test_a_forbidden_model_exercises_what_it_breaks_and_nothing_else() -> None:
-    for spec in ALL:
-        violation = violation_of(spec)
-        assert violation is not None
-        assert features_of(spec) == {"illegal", f"illegal:{violation.topic}"}
         exercised = clauses_exercised(spec)
-        if violation.open:
-            assert [clause.status for clause in exercised] == ["undefined"]
-        else:
-            assert violation.clause(spec.op) in {clause.id for clause in exercised}
+        assert [c.status for c in exercised] == ["undefined"] if violation.open else clause in exercised
+        assert features_of(spec) == {"illegal", f"illegal:{violation.topic}"}
         assert group_of(spec) == ["forbidden models"]
 
 
-def test_core_has_every_violation() -> None:
+def test_core_has_every_violation_and_full_in_every_version() -> None:
     core = {(op, v): [s.illegal for s in profile("core", op, v) if s.illegal] for op, v in recurrent_versions(None)}
-    assert sorted(core["LSTM", 14]) == sorted(violation.id for violation in violations_of("LSTM", 14))
-    for op in ("GRU", "RNN"):
+    for op in ("LSTM", "GRU", "RNN"):
         assert sorted(core[op, 14]) == sorted(violation.id for violation in violations_of(op, 14))
     assert core["GRU", 1] == ["attributes.layout", "attributes.linear-before-reset", "outputs.Y_h-missing"]
-    missing = {violation.id for violation in VIOLATIONS} - {name for names in core.values() for name in names}
-    assert not missing
-
-
-def test_smoke_has_none_and_full_has_all() -> None:
-    for op, version in recurrent_versions():
-        assert not any(spec.illegal for spec in profile("smoke", op, version))
-    for op in ("RNN", "DynamicQuantizeLSTM", "ExtendedLSTM"):
+    assert {violation.id for violation in VIOLATIONS} <= {name for names in core.values() for name in names}
+    assert not any(spec.illegal for op, version in recurrent_versions() for spec in profile("smoke", op, version))
+    for op in ("RNN", "ExtendedLSTM"):
         illegal = {spec.illegal for spec in profile("full", op, 1)} - {""}
         assert illegal == {violation.id for violation in family_of(op).violations(op, 1)}
 
@@ -167,12 +133,3 @@ def test_digests_tell_forbidden_models_apart() -> None:
 def test_an_unknown_violation_is_an_error() -> None:
     with pytest.raises(KeyError):
         build_case(CaseSpec("LSTM", 14, illegal="layout.seven"))
-
-
-@pytest.mark.parametrize("everything", [False, True])
-def test_generated_trees_leave_them_out_and_say_so(tmp_path: Path, everything: bool) -> None:
-    specs = [profile("smoke", "GRU", 14)[0], *illegal_cases("GRU", 14)]
-    manifest = generate(tmp_path / "tree", specs, Origin("", "", "core", {}), everything=everything)
-    reasons = {entry["case"]: entry["reason"] for entry in manifest["left_out"]}
-    assert all("forbids" in reasons[spec.id] for spec in specs[1:])
-    assert (specs[0].id in reasons) is not everything
