@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import shutil
 import tempfile
 import zipfile
@@ -20,6 +21,7 @@ from onnxspec.conformance.certifying.records import AttestationRecord
 from onnxspec.conformance.certifying.replay import replay
 from onnxspec.conformance.certifying.verifying import Verification, verify
 
+DOCUMENT = Path(__file__).parents[3] / "docs" / "certification.md"
 Files = dict[str, bytes]
 Change = Callable[[Any], Any]
 """Change of a file's content: lines of JSON, a record or bytes. It returns the new content, or changes the old one."""
@@ -100,3 +102,10 @@ def forged(folder: Path, to: Path, name: str, change: Change) -> Path:
 def claimed(**values: str) -> Change:
     """Return an edit of the claims about the product."""
     return lambda statement: statement["predicate"].update(values)
+
+
+def documented(found: str) -> dict[str, str]:
+    """Return the forgeries that docs/certification.md calls found (yes, trial, no), each with who finds it."""
+    below = DOCUMENT.read_text(encoding="utf-8").split("| forged, with all that follows mended | found | by |", 1)[1]
+    rows = re.findall(r"^\| (.+?) \| (yes|trial|no) \| `?(.*?)`? \|$", below, re.MULTILINE)
+    return {name: by for name, verdict, by in rows if verdict == found}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterable
 from functools import cache
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -24,8 +25,8 @@ WAIVER = WaiverRecord(reason="known", owner="Jo", expires="2026-12-31", clause="
 
 @cache
 def probes() -> dict[str, Probe]:
-    chosen = select_probes(Selection("core-nonce-5", ("RNN",), (14,), ("float32",)), ("RNN",))
-    return {probe.id: probe for probe in chosen}
+    selection = Selection("core-nonce-5", ("RNN",), (14,), ("float32",))
+    return {probe.id: probe for probe in select_probes(selection, ("RNN",))}
 
 
 def results(**verdicts: Callable[[Probe], bool]) -> list[Result]:
@@ -40,8 +41,10 @@ def results(**verdicts: Callable[[Probe], bool]) -> list[Result]:
     return by_case
 
 
-def row(given: Iterable[Result], waivers: tuple[WaiverRecord, ...] = ()) -> RowRecord:
-    (certified,) = rows_of(probes(), list(given), "standard", waivers, DAY)
+def row(
+    given: Iterable[Result], waivers: tuple[WaiverRecord, ...] = (), accuracy: str = "standard", **more: Any
+) -> RowRecord:
+    (certified,) = rows_of(more.pop("selected", probes()), list(given), accuracy, waivers, DAY, **more)
     return certified
 
 
@@ -89,7 +92,7 @@ def test_what_only_came_along_with_what_is_declined_is_not_called_unsupported() 
     assert row(results(unsupported=legal("layout1"))).lacks == ("layout1",)
     selected = {id: p for id, p in probes().items() if "clip" not in p.features or "layout1" in p.features}
     selected_results = [result for result in results(unsupported=legal("layout1")) if result.case in selected]
-    (certified,) = rows_of(selected, selected_results, "standard", (), DAY)
+    certified = row(selected_results, selected=selected)
     assert certified.lacks == ("layout1",)
     assert any("clip" in line for level in certified.levels for line in level.against)
     assert row(results(unsupported=lambda probe: True)).lacks == ()
@@ -98,8 +101,12 @@ def test_what_only_came_along_with_what_is_declined_is_not_called_unsupported() 
 def test_the_reason_against_a_level_names_the_defect() -> None:
     failing = results(wrong=legal("clip"))
     causes = {result.case: "Ignores clip" for result in failing if result.verdict is Verdict.WRONG}
-    (certified,) = rows_of(probes(), failing, "standard", (), DAY, causes=causes)
-    assert certified.levels[0].against[0].startswith(f"{len(causes)} cases beyond it fail (Ignores clip): rnn-14")
+    assert (
+        row(failing, causes=causes)
+        .levels[0]
+        .against[0]
+        .startswith(f"{len(causes)} cases beyond it fail (Ignores clip): rnn-14")
+    )
 
 
 def test_forbidden_models_that_ran_are_told_and_deny_nothing() -> None:
@@ -116,8 +123,7 @@ def test_a_feature_without_a_case_that_says_something_is_not_shown() -> None:
 
 
 def test_too_many_open_elements_deny_a_level() -> None:
-    vague = [structs.replace(result, judged=5) for result in results()]
-    assert row(vague).status == "none"
+    assert row(structs.replace(result, judged=5) for result in results()).status == "none"
 
 
 def test_more_may_be_open_where_the_arithmetic_is_coarser() -> None:
@@ -139,11 +145,7 @@ def test_two_answers_to_one_question_deny_every_level() -> None:
 def test_a_level_takes_64_fresh_cases_that_are_right(right: int, status: str) -> None:
     random_cases = [id for id, probe in probes().items() if isinstance(probe, SpecProbe) and probe.fresh]
     assert len(random_cases) >= 112
-    declined = dict.fromkeys(random_cases[right:], Verdict.NOT_TRIED)
-    declined_results = [
-        structs.replace(result, verdict=declined.get(result.case, result.verdict)) for result in results()
-    ]
-    (certified,) = rows_of(probes(), declined_results, "standard", (), DAY, random_cases)
+    certified = row(results(not_tried=lambda probe: probe.id in random_cases[right:]), asked=random_cases)
     assert certified.status == status
     if status == "none":
         assert "63 fresh cases of the nonce are right, 64 must be" in certified.levels[-1].against
@@ -182,9 +184,9 @@ def test_errors_that_lean_are_told_and_deny_only_the_class_that_excludes_them() 
         structs.replace(r, elements=100, judged=100, error_sums=(-267.0, -267.0, 800.0, 100.0)) for r in results()
     ]
     for accuracy, status in (("standard", "certified"), ("strict", "none")):
-        (certified,) = rows_of(probes(), biased, accuracy, (), DAY)
+        certified = row(biased, accuracy=accuracy)
         assert (certified.status, certified.leaning) == (status, "22 of 24 digits")
     against = [line for level in certified.levels for line in level.against]
     assert "errors lean to one side, which leaves 22 of 24 digits; class strict excludes that" in against
-    (right,) = rows_of(probes(), results(), "strict", (), DAY)
+    right = row(results(), accuracy="strict")
     assert (right.status, right.leaning) == ("certified", "")

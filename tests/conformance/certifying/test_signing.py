@@ -16,8 +16,7 @@ from onnxspec.conformance.certifying.signing import envelope_of, key_id, read_ke
 from onnxspec.reference.errors import UserError
 
 from ..miniatures import Finished
-from .packages import STATEMENT, Files, attested_files, packed, verified
-from .test_forgeries import SIGNATURES
+from .packages import STATEMENT, Files, attested_files, documented, packed, verified
 
 pytest.importorskip("cryptography", reason="needs onnxspec[sign], which [test] brings")
 
@@ -99,15 +98,6 @@ def other_statement(files: Files) -> Files:
     return attested_files({**files, "run/run.json": files["run/run.json"] + b" "})
 
 
-def stripped(files: Files) -> Files:
-    return {name: content for name, content in files.items() if name != ENVELOPE}
-
-
-def added(files: Files) -> Files:
-    """Claim that a package with an envelope is unsigned."""
-    return attested_files(files, signer="")
-
-
 def renamed(files: Files) -> Files:
     """Attribute the signature to somebody else by the key's id, which no signature covers."""
     keyid = json.loads(files[ENVELOPE])["signatures"][0]["keyid"].encode()
@@ -120,17 +110,21 @@ def garbled(files: Files) -> Files:
     return {**files, ENVELOPE: json.dumps(envelope).encode()}
 
 
-def no_envelope(files: Files) -> Files:
-    return {**files, ENVELOPE: b"{}"}
-
-
-EDITS = dict(zip(SIGNATURES, [other_statement, stripped, added, renamed, garbled, no_envelope], strict=True))
+EDITS: dict[str, Callable[[Files], Files]] = {
+    "something edited after it was signed": other_statement,
+    "the envelope left out": lambda files: {name: files[name] for name in files.keys() - {ENVELOPE}},
+    "an envelope in a package that says that it is unsigned": lambda files: attested_files(files, signer=""),
+    "the id of the key that signed": renamed,
+    "a signature by nobody": garbled,
+    "an envelope without a signature": lambda files: {**files, ENVELOPE: b"{}"},
+}
 
 
 @pytest.mark.parametrize("name", EDITS)
 def test_what_is_no_signature_of_the_vendor_is_told(
     name: str, signed_files: Files, keys: dict[str, tuple[Path, Path]], tmp_path: Path
 ) -> None:
+    assert documented("yes")[name] == "signature"
     assert signature(EDITS[name](signed_files), tmp_path / "p.zip", keys["vendor"][1])[1]
 
 

@@ -42,6 +42,8 @@ def test_a_waiver_is_read_and_holds_to_the_end_of_its_last_day() -> None:
         (b"[[waiver]]", b"[[waivers]]", "nothing else"),
         (b"[[waiver]]", b"[[waiver]", "w.toml"),
         (b"known", b"\xff", "w.toml"),
+        (b"known", b"#" * (LONGEST + 1), "KiB"),
+        (GOOD, GOOD * 101, "at most"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_a_line(before: bytes, after: bytes, why: str) -> None:
@@ -49,10 +51,3 @@ def test_what_is_wrong_with_a_file_is_said_in_a_line(before: bytes, after: bytes
         read_waivers(GOOD.replace(before, after), "w.toml")
     assert "\n" not in str(error.value)
     assert str(error.value).startswith("w.toml")
-
-
-def test_a_file_is_bounded() -> None:
-    with pytest.raises(RecordError, match="KiB"):
-        read_waivers(b"#" * (LONGEST + 1), "w.toml")
-    with pytest.raises(RecordError, match="at most"):
-        read_waivers(GOOD * 101, "w.toml")
