@@ -30,15 +30,19 @@ SPECS = [
 
 
 class Kernel:
-    """Kernel that computes node by node; `inputs` changes a node's inputs and `outputs` its outputs."""
+    """Kernel that computes node by node.
+
+    `inputs` changes a node's inputs, `outputs` its outputs, and `returned` the model's, which are in the graph's order.
+    """
 
     def __init__(
         self,
         subject: Subject,
         inputs: Callable[[str, Arrays, Arrays], Arrays] = lambda name, inputs, tensors: inputs,
         outputs: Callable[[str, Arrays], Arrays] = lambda name, outputs: outputs,
+        returned: Callable[[Arrays], Arrays] = dict,
     ) -> None:
-        self.subject, self.inputs, self.outputs = subject, inputs, outputs
+        self.subject, self.inputs, self.outputs, self.returned = subject, inputs, outputs, returned
 
     def __call__(self, model: bytes, fed: Arrays) -> list[NDArray[Any]]:
         held = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load_model_from_string(model).graph.initializer}
@@ -48,12 +52,26 @@ class Kernel:
             values = self.outputs(bound.name, evaluate(bound.node, inputs))
             dtype = inputs["X"].dtype
             tensors |= {bound.called(formal): np.asarray(value, dtype) for formal, value in values.items()}
-        return [tensors[name] for name in self.subject.shown]
+        return list(self.returned({name: tensors[name] for name in self.subject.shown}).values())
 
 
-def verdict(trial: Trial, kernel: Kernel) -> tuple[Judgement, Outcome]:
-    outcome = run_in_process(kernel, trial)
+def verdict(trial: Trial, **changes: Any) -> tuple[Judgement, Outcome]:
+    """Return the verdict on a kernel with changes, and its outcome."""
+    outcome = run_in_process(Kernel(trial.subject, **changes), trial)
     return judge([trial], [outcome]), outcome
+
+
+def accused(trial: Trial, **changes: Any) -> tuple[Verdict, str]:
+    """Return the verdict on a kernel with changes, and the node that it names."""
+    judgement, _ = verdict(trial, **changes)
+    return judgement.verdict, str((judgement.where or {}).get("node"))
+
+
+def takes(node: str, **others: str) -> Callable[[str, Arrays, Arrays], Arrays]:
+    """Return a change of inputs: a node takes other tensors for its own."""
+    return lambda name, inputs, tensors: (
+        {**inputs, **{formal: tensors[other] for formal, other in others.items()}} if name == node else inputs
+    )
 
 
 def joined(spec: CaseSpec, name: str) -> Trial:
@@ -64,7 +82,7 @@ def joined(spec: CaseSpec, name: str) -> Trial:
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_a_right_kernel_passes(spec: CaseSpec, name: str) -> None:
     trial = joined(spec, name)
-    judgement, outcome = verdict(trial, Kernel(trial.subject))
+    judgement, outcome = verdict(trial)
     assert judgement.verdict is Verdict.PASS
     node_judgements = [judge(view.trials, view.outcomes) for view in node_views([trial], [outcome])]
     assert [node_judgement.verdict for node_judgement in node_judgements] == [Verdict.PASS] * len(trial.subject.nodes)
@@ -77,11 +95,7 @@ def test_a_right_kernel_passes(spec: CaseSpec, name: str) -> None:
 def test_state_buffers_that_two_nodes_share_are_found_and_named(name: str) -> None:
     """The second node starts from the final state of the first."""
     trial = joined(SPECS[0], name)
-
-    def shared(node: str, inputs: Arrays, tensors: Arrays) -> Arrays:
-        return {**inputs, "initial_h": tensors["Y_h"]} if node == "second" else inputs
-
-    judgement, outcome = verdict(trial, Kernel(trial.subject, shared))
+    judgement, outcome = verdict(trial, inputs=takes("second", initial_h="Y_h"))
     assert judgement.verdict is Verdict.WRONG
     assert judgement.where is not None
     assert judgement.where["node"] == "second"
@@ -97,26 +111,15 @@ KEYED = [CaseSpec(op, 14, T=3, N=2, I=3, H=3, weights="initializer") for op in (
 @pytest.mark.parametrize("spec", KEYED, ids=lambda spec: spec.id)
 def test_what_is_kept_by_the_name_of_W_is_found(spec: CaseSpec) -> None:
     """A node with the same W as an earlier node runs with the R of that node."""
-    trial = joined(spec, "twins")
-
-    def kept(node: str, inputs: Arrays, tensors: Arrays) -> Arrays:
-        return {**inputs, "R": tensors["R"]}
-
-    judgement, _ = verdict(trial, Kernel(trial.subject, kept))
-    assert (judgement.verdict, judgement.where and judgement.where["node"]) == (Verdict.WRONG, "third")
+    assert accused(joined(spec, "twins"), inputs=takes("third", R="R")) == (Verdict.WRONG, "third")
 
 
 @pytest.mark.parametrize("spec", KEYED, ids=lambda spec: spec.id)
 def test_nodes_that_differ_in_clip_alone_are_not_one(spec: CaseSpec) -> None:
-    trial = joined(spec, "twins")
+    def merged(outputs: Arrays) -> Arrays:
+        return {name: outputs[name.removeprefix("second_")] for name in outputs}
 
-    class Merging(Kernel):
-        def __call__(self, model: bytes, fed: Arrays) -> list[NDArray[Any]]:
-            returned = dict(zip(self.subject.shown, super().__call__(model, fed), strict=True))
-            return [returned[name.removeprefix("second_")] for name in self.subject.shown]
-
-    judgement, _ = verdict(trial, Merging(trial.subject))
-    assert (judgement.verdict, judgement.where and judgement.where["node"]) == (Verdict.WRONG, "second")
+    assert accused(joined(spec, "twins"), returned=merged) == (Verdict.WRONG, "second")
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
@@ -124,24 +127,15 @@ def test_nodes_that_differ_in_clip_alone_are_not_one(spec: CaseSpec) -> None:
 def test_the_last_step_of_Y_is_not_always_Y_h(op: str, change: dict[str, str]) -> None:
     for layout in (0, 1):
         trial = joined(CaseSpec(op, 14, T=4, N=3, I=3, H=3, layout=layout, outputs=("Y", "Y_h"), **change), "last-step")
-
-        def rewritten(node: str, inputs: Arrays, tensors: Arrays) -> Arrays:
-            return {**inputs, "initial_h": tensors["Y_h"]} if node == "second" else inputs
-
-        judgement, _ = verdict(trial, Kernel(trial.subject, rewritten))
-        assert (judgement.verdict, judgement.where and judgement.where["node"]) == (Verdict.WRONG, "second")
-        assert verdict(trial, Kernel(trial.subject))[0].verdict is Verdict.PASS
+        assert accused(trial, inputs=takes("second", initial_h="Y_h")) == (Verdict.WRONG, "second")
+        assert verdict(trial)[0].verdict is Verdict.PASS
 
 
 @pytest.mark.parametrize(("name", "tensor"), [("side-by-side", "W"), ("side-by-side", "R"), ("chain", "R")])
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
 def test_weights_that_are_mixed_up_are_found_and_named(spec: CaseSpec, name: str, tensor: str) -> None:
     trial = joined(spec, name)
-
-    def mixed(node: str, inputs: Arrays, tensors: Arrays) -> Arrays:
-        return {**inputs, tensor: tensors[f"second_{tensor}"]} if node == "first" else inputs
-
-    judgement, outcome = verdict(trial, Kernel(trial.subject, mixed))
+    judgement, outcome = verdict(trial, inputs=takes("first", **{tensor: f"second_{tensor}"}))
     assert judgement.verdict is Verdict.WRONG
     assert judgement.where is not None
     assert judgement.where["node"] == "first"
@@ -158,43 +152,24 @@ def test_numbers_that_are_not_what_the_next_node_got_accuse_nobody_else() -> Non
     def wrong(node: str, outputs: Arrays) -> Arrays:
         return {name: -array for name, array in outputs.items()} if node == "first" else outputs
 
-    judgement, _ = verdict(trial, Kernel(trial.subject, outputs=wrong))
-    assert (judgement.verdict, judgement.where and judgement.where["node"]) == (Verdict.WRONG, "first")
+    assert accused(trial, outputs=wrong) == (Verdict.WRONG, "first")
 
 
-def test_a_second_node_of_wrong_form_is_named() -> None:
+def test_outputs_of_a_wrong_form_are_malformed() -> None:
+    """A node is named if its outputs are there; if one is missing, nobody knows which."""
     trial = joined(SPECS[0], "chain")
 
     def cut(node: str, outputs: Arrays) -> Arrays:
         return {**outputs, "Y_h": outputs["Y_h"][:, :1]} if node == "second" else outputs
 
-    judgement, _ = verdict(trial, Kernel(trial.subject, outputs=cut))
+    judgement, _ = verdict(trial, outputs=cut)
     assert judgement.verdict is Verdict.MALFORMED
     assert judgement.message == "second: Y_h has shape (1, 1, 5), must be (1, 3, 5)"
-
-    def cut_first(node: str, outputs: Arrays) -> Arrays:
-        return {**outputs, "Y": outputs["Y"].astype(np.float64)} if node == "first" else outputs
-
-    class Wide(Kernel):
-        def __call__(self, model: bytes, fed: Arrays) -> list[NDArray[Any]]:
-            first, *others = super().__call__(model, fed)
-            return [first[:1], *others]
-
-    judgement, _ = verdict(trial, Wide(trial.subject))
-    assert judgement.verdict is Verdict.MALFORMED
-    assert judgement.where is not None
-    assert judgement.where["node"] == "first"
-
-
-def test_outputs_of_another_number_are_malformed() -> None:
-    trial = joined(SPECS[0], "chain")
-
-    class Short(Kernel):
-        def __call__(self, model: bytes, fed: Arrays) -> list[NDArray[Any]]:
-            return super().__call__(model, fed)[:3]
-
-    judgement, _ = verdict(trial, Short(trial.subject))
-    assert judgement.verdict is Verdict.MALFORMED
+    first = trial.subject.shown[0]
+    short = accused(trial, returned=lambda outputs: {**outputs, first: outputs[first][:1]})
+    assert short == (Verdict.MALFORMED, "first")
+    few, _ = verdict(trial, returned=lambda outputs: dict(list(outputs.items())[:3]))
+    assert few.verdict is Verdict.MALFORMED
 
 
 def test_runs_that_differ_are_told_of_the_node_that_differs() -> None:
@@ -208,7 +183,7 @@ def test_runs_that_differ_are_told_of_the_node_that_differs() -> None:
         factor = np.float32(1 + next(calls) * 2.0**-23)
         return {name: array.astype(np.float32) * factor for name, array in outputs.items()}
 
-    judgement, outcome = verdict(trial, Kernel(trial.subject, outputs=unsteady))
+    judgement, outcome = verdict(trial, outputs=unsteady)
     assert judgement.verdict is Verdict.PASS
     assert "nondeterministic" in judgement.flags
     _, second = node_views([trial], [outcome])
