@@ -20,6 +20,7 @@ from onnxspec.reports.run import read_runs
 from onnxspec.reports.site.writing import write_site
 
 from ..reports.conftest import (
+    HOSTILE,
     KNOWN_CASE,
     NEW_CASE,
     add_evidence,
@@ -29,7 +30,6 @@ from ..reports.conftest import (
     sample_results,
     write_run,
 )
-from ..reports.test_bad_runs import HOSTILE
 from ..reports.test_site import RELEASES, release
 from .devtools import Browser, find_browser
 

@@ -1,16 +1,18 @@
-"""Run directories built in code: tests of every state of a page need no runtime."""
+"""Run directories built in code, and pages as their text and elements: tests need no runtime and no browser."""
 
 from __future__ import annotations
 
 import copy
 import json
 from collections.abc import Callable
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from onnxspec.conformance.results.records import Bias, Finding
+from onnxspec.reports.page import write_report
 from onnxspec.reports.run import NO_RUN, NO_TARGET, empty
 
 VERSIONS = (1, 7, 14, 22)
@@ -210,6 +212,12 @@ def sample_info(rows: list[dict[str, Any]], target: str = "onnxruntime") -> dict
     )
 
 
+HOSTILE = (
+    "</script><script>alert(1)</script><!--<img src=x onerror=alert(2)>\"'&amp;{{7*7}}{% raw %}"
+    "\u202egnp\ud800\x00\u2028\n"
+)
+
+
 def write_run(path: Path, rows: list[dict[str, Any]], info: dict[str, Any] | None) -> Path:
     """Write a run directory, without run.json if ``info`` is None."""
     path.mkdir(parents=True, exist_ok=True)
@@ -317,3 +325,79 @@ def sample(tmp_path: Path) -> Path:
     """Return a complete and conforming run directory."""
     rows = sample_results()
     return write_run(tmp_path / "run", rows, sample_info(rows))
+
+
+VOID = {"meta", "link", "br", "hr", "img", "input", "col", "use", "path", "circle", "rect", "polyline"}
+
+
+class Page(HTMLParser):
+    """Text of each section, elements and data of a page."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(convert_charrefs=True)
+        self.source = path.read_text(encoding="utf-8")
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[tuple[str, str]] = []
+        self.texts: dict[str, str] = {}
+        self.whole = ""
+        self.feed(self.source)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append((tag, dict(attrs).get("id") or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop()[0] == tag, f"</{tag}> closes another element"
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        for _, name in self.open:
+            if name:
+                self.texts[name] = self.texts.get(name, "") + data
+        if not any(tag in ("script", "style") for tag, _ in self.open):
+            self.whole += data
+
+    def text(self, name: str) -> str:
+        return " ".join(self.texts[name].split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attrs for name, attrs in self.elements if name == tag]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        loaded: dict[str, Any] = json.loads(self.texts["data"])
+        return loaded
+
+
+def cases(page: Page) -> list[str]:
+    """Return the cases of the rows that the page's script reads."""
+    return [row[0] for row in page.data["rows"]]
+
+
+def report(out: Path, *runs: Path) -> tuple[Page, list[str]]:
+    messages: list[str] = []
+    return Page(write_report(runs, out, warn=messages.append)), messages
+
+
+def pages(out: Path, *runs: Path) -> list[Page]:
+    """Return the pages of the findings, in order."""
+    write_report(runs, out)
+    return [Page(path) for path in sorted((out / "findings").glob("*.html"))]
+
+
+@pytest.fixture
+def page_of(tmp_path: Path) -> Callable[..., Page]:
+    """Return a function that writes a run with some results, and returns its page."""
+
+    def make(rows: list[dict[str, Any]], findings: list[dict[str, Any]] | None = None, **changed: Any) -> Page:
+        info = sample_info(rows) | changed
+        if findings is not None:
+            info["targets"][0]["findings"] = findings
+        return report(tmp_path / "report", write_run(tmp_path / "run", rows, info))[0]
+
+    return make

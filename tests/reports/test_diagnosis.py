@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import CLAUSES, add_evidence, exhibit, result, sample_info, write_run
+from .conftest import CLAUSES, Page, add_evidence, exhibit, pages, report, result, sample_info, write_run
 from .conftest import finding as whole_finding
-from .test_finding_page import pages
-from .test_report import report
 
 OPERATORS = ("GRU", "LSTM", "RNN")
 SUMMARY = "Ignores sequence_lens (with the reverse direction)"
@@ -62,10 +61,10 @@ def test_a_fault_is_told_with_its_id_its_clause_and_its_condition(diagnosed: Pat
     assert "only with" not in page.text("finding-2")
 
 
-def test_a_finding_that_rests_on_no_numbers_is_explained_by_no_count(tmp_path: Path) -> None:
+def test_a_finding_that_rests_on_no_numbers_is_explained_by_no_count(page_of: Callable[..., Page]) -> None:
     rows = [result("taken", verdict="not-rejected"), result("fine")]
     accepted = finding("accepts what the document forbids", "not-rejected", ["taken"], fault="accepts.types")
-    page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [accepted]))
+    page = page_of(rows, [accepted])
     assert "accepts.types" in page.text("finding-1")
     assert "explains" not in page.text("finding-1")
 
@@ -89,7 +88,7 @@ def test_what_nothing_explains_is_said_to_be_so(diagnosed: Path, tmp_path: Path)
     assert "arithmetic: it follows from the format of numbers, and from no document" in third
 
 
-def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Path) -> None:
+def test_what_a_class_or_a_list_explains_is_not_called_unexplained(page_of: Callable[..., Page]) -> None:
     listed = {"expected": True, "why": "known"}
     rows = [wrong("a", "clip.ignored"), wrong("odd"), wrong("known") | listed, result("loose", verdict="inaccurate")]
     findings = [
@@ -98,21 +97,21 @@ def test_what_a_class_or_a_list_explains_is_not_called_unexplained(tmp_path: Pat
         finding("wrong (value)", "wrong", ["known"], expected=True, why="known", searched=False),
         finding("inaccurate (no better than tf32)", "inaccurate", ["loose"]),
     ]
-    page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, findings))
+    page = page_of(rows, findings)
     texts = {n: page.text(f"finding-{n}") for n in range(1, 5)}
     assert ["not found in the time allowed" in texts[n] for n in texts].count(True) == 2
     assert not any("matches none" in text for text in texts.values() if "wider" in text or "tf32" in text)
 
 
-def test_a_crash_has_nothing_that_could_be_explained(tmp_path: Path) -> None:
+def test_a_crash_has_nothing_that_could_be_explained(page_of: Callable[..., Page]) -> None:
     rows = [result("dead", verdict="crashed"), result("fine")]
-    page, _ = report(tmp_path / "report", run_with(tmp_path / "run", rows, [finding("crashed", "crashed", ["dead"])]))
+    page = page_of(rows, [finding("crashed", "crashed", ["dead"])])
     assert "matches none" not in page.whole
 
 
-def test_what_a_name_would_explain_is_no_fact(tmp_path: Path) -> None:
+def test_what_a_name_would_explain_is_no_fact(page_of: Callable[..., Page]) -> None:
     lead = finding("Consistent with: ignores clip", "wrong", ["a"], fault="clip.ignored")
-    page, _ = report(tmp_path / "report", run_with(tmp_path / "run", [wrong("a", "clip.ignored")], [lead]))
+    page = page_of([wrong("a", "clip.ignored")], [lead])
     assert "clip.ignored (possible in 1 case)" in page.whole
 
 
@@ -154,10 +153,9 @@ def test_what_fails_no_case_stands_apart_and_fails_no_run(tmp_path: Path) -> Non
     assert "clean error" in refused.text("answer")
 
 
-def test_many_clauses_of_one_finding_fold(tmp_path: Path) -> None:
+def test_many_clauses_of_one_finding_fold(page_of: Callable[..., Page]) -> None:
     ids = [f"lstm.c{n}" for n in range(6)]
     clauses = {id: {"status": "stated", "text": f"Statement {id}.", "source": ""} for id in ids}
-    run = run_with(tmp_path / "run", [wrong("a")], [finding("t", "wrong", ["a"], clauses=ids)], **clauses)
-    page, _ = report(tmp_path / "report", run)
+    page = page_of([wrong("a")], [finding("t", "wrong", ["a"], clauses=ids)], clauses=clauses)
     assert "3 more clauses" in page.text("finding-1")
     assert all(f"Statement {id}." in page.text("finding-1") for id in ids)

@@ -15,15 +15,7 @@ from onnxspec.reports.evidence import band, times
 from onnxspec.reports.findings import in_words
 from onnxspec.reports.page import write_report
 
-from .conftest import KNOWN_CASE, NEW_CASE, add_evidence, exhibit, result, sample_info, write_run
-from .test_bad_runs import HOSTILE
-from .test_report import Page
-
-
-def pages(out: Path, *runs: Path) -> list[Page]:
-    """Return the pages of the findings, in order."""
-    write_report(runs, out)
-    return [Page(path) for path in sorted((out / "findings").glob("*.html"))]
+from .conftest import HOSTILE, KNOWN_CASE, NEW_CASE, Page, add_evidence, exhibit, pages, result, sample_info, write_run
 
 
 def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: Path) -> None:

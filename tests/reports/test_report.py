@@ -1,76 +1,27 @@
-"""Tests of a run's page from its HTML and its data, without a browser."""
+"""A run's page from its HTML and its data, without a browser, and its size for large runs."""
 
 from __future__ import annotations
 
 import json
+import random
 import re
-from html.parser import HTMLParser
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from onnxspec.conformance.judging.judgement import FAILING, Verdict
+from onnxspec.conformance.judging.vocabulary import STATES
+from onnxspec.conformance.results.sections import sections_of
+from onnxspec.conformance.results.summary import summary_of
+from onnxspec.reports import presentation
 from onnxspec.reports.page import write_report
+from onnxspec.reports.run import read_run
+from onnxspec.reports.subject import subjects_of
 
-from .conftest import result, sample_info, sample_results, write_run
-
-VOID = {"meta", "link", "br", "hr", "img", "input", "col", "use", "path", "circle", "rect", "polyline"}
-
-
-class Page(HTMLParser):
-    """Text of each section, elements and data of a page."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(convert_charrefs=True)
-        self.source = path.read_text(encoding="utf-8")
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[tuple[str, str]] = []
-        self.texts: dict[str, str] = {}
-        self.whole = ""
-        self.feed(self.source)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append((tag, dict(attrs).get("id") or ""))
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID:
-            assert self.open.pop()[0] == tag, f"</{tag}> closes another element"
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        for _, name in self.open:
-            if name:
-                self.texts[name] = self.texts.get(name, "") + data
-        if not any(tag in ("script", "style") for tag, _ in self.open):
-            self.whole += data
-
-    def text(self, name: str) -> str:
-        return " ".join(self.texts[name].split())
-
-    def all(self, tag: str) -> list[dict[str, str | None]]:
-        return [attrs for name, attrs in self.elements if name == tag]
-
-    @property
-    def data(self) -> dict[str, Any]:
-        loaded: dict[str, Any] = json.loads(self.texts["data"])
-        return loaded
-
-
-def cases(page: Page) -> list[str]:
-    """Return the cases of the rows that the page's script reads."""
-    return [row[0] for row in page.data["rows"]]
-
-
-def report(out: Path, *runs: Path) -> tuple[Page, list[str]]:
-    messages: list[str] = []
-    return Page(write_report(runs, out, warn=messages.append)), messages
-
+from .conftest import Page, cases, finding, report, result, sample_info, sample_results, write_run
 
 DOCUMENT = "https://onnx.ai/onnx/operators/onnx__LSTM.html"
 
@@ -90,20 +41,6 @@ def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(sample: Path, t
     assert "new, 3 cases; LSTM; float32" in answer
     assert "Clip is applied to the cell state too" in answer
     assert "12 inconclusive" in answer
-
-
-def test_known_faults_alone_do_not_make_the_answer_a_departure(tmp_path: Path) -> None:
-    rows = [result("a"), result("b", verdict="wrong", expected=True)]
-    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
-    assert "50 % fail (all known)" in page.text("answer")
-    assert "every failure is on the list" in page.text("answer")
-
-
-def test_nothing_judged_is_not_called_holding(tmp_path: Path) -> None:
-    rows = [result("a", verdict="unsupported"), result("b", verdict="inconclusive"), result("c", verdict="martian")]
-    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
-    assert "Nothing was judged" in page.text("answer")
-    assert "martian" in page.text("answer")
 
 
 def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(sample: Path, tmp_path: Path) -> None:
@@ -144,11 +81,9 @@ def test_findings_stand_in_their_sections(sample: Path, tmp_path: Path) -> None:
     assert page.text("finding-4") == "Layout 1 is not supported"
 
 
-def test_a_failure_that_no_finding_names_is_a_finding_all_the_same(tmp_path: Path) -> None:
+def test_a_failure_that_no_finding_names_is_a_finding_all_the_same(page_of: Callable[..., Page]) -> None:
     rows = [result("seen", verdict="wrong"), result("hidden", verdict="crashed", message="signal 11")]
-    info = sample_info(rows)
-    info["targets"][0]["findings"] = [{"title": "one", "kind": "wrong", "verdict": "wrong", "cases": ["seen"]}]
-    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
+    page = page_of(rows, [{"title": "one", "kind": "wrong", "verdict": "wrong", "cases": ["seen"]}])
     assert "Results that are crashed and that no finding names" in page.text("finding-2")
     assert "signal 11" in page.text("finding-2")
     assert "finding-3" not in page.texts
@@ -178,17 +113,17 @@ def test_the_table_has_every_result(sample: Path, tmp_path: Path) -> None:
     assert len(found[1]) == 3
 
 
-def test_commands_that_differ_from_the_usual_are_kept(tmp_path: Path) -> None:
+def test_commands_that_differ_from_the_usual_are_kept(page_of: Callable[..., Page]) -> None:
     rows = [result("a", repeat="sh again.sh a --twice"), result("b"), result("c", repeat="")]
-    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
+    page = page_of(rows)
     kept = [page.data["shared"][row[8]].replace("{}", row[0]) for row in page.data["rows"]]
     assert kept[0].endswith("--twice")
     assert kept[1:] == [f"onnxspec run --target onnxruntime --case {case}" for case in "bc"]
 
 
-def test_without_feature_groups_the_clauses_give_them(tmp_path: Path) -> None:
+def test_without_feature_groups_the_clauses_give_them(page_of: Callable[..., Page]) -> None:
     rows = [result("a", clauses=["lstm.clip.gates", "lstm.clip.h", "lstm.state.last"], features=[])]
-    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, sample_info(rows)))
+    page = page_of(rows)
     assert page.data["shared"][0] == ["clip", "state"]
     assert "clip" in page.text("matrix")
 
@@ -309,3 +244,76 @@ def test_a_models_nodes_head_the_page_by_their_paths(tmp_path: Path) -> None:
         (run / "cases" / "nodes.json").write_text(foreign, encoding="utf-8")
         page, _ = report(tmp_path / "report", run)
         assert "Nodes of the model" not in page.text("answer")
+
+
+def test_a_result_counts_in_each_of_its_groups(tmp_path: Path) -> None:
+    rows = [
+        result("a", features=["clip", "reverse"]),
+        result("b", features=["reverse"]),
+        result("c", features=[], clauses=[]),
+        result("d", features=["clip", "reverse"], verdict="wrong"),
+        result("e", features=["reverse", "clip"]),
+    ]
+    (subject,) = subjects_of([read_run(write_run(tmp_path, rows, None))])
+    counted = {group: dict(tally.verdicts) for (group, _), tally in subject.by_feature.items()}
+    assert counted == {"clip": {"pass": 2, "wrong": 1}, "reverse": {"pass": 3, "wrong": 1}}
+
+
+@pytest.mark.long
+def test_twenty_thousand_results_stay_within_six_megabytes(tmp_path: Path) -> None:
+    draw = random.Random(1)
+    groups = [
+        draw.sample(["clip", "reverse", "ragged", "layout1", "peepholes"], draw.randint(1, 4)) for _ in range(1500)
+    ]
+    rows = []
+    for number in range(20_000):
+        version, kind = (1, 7, 14, 22)[number // 4 % 4], ("float16", "float32", "float64", "bfloat16")[number % 4]
+        size = f"T{number % 17}N{number % 5}I{number % 7}H{number % 33}"
+        row = result(f"LSTM-{version}-{kind}-{size}-{draw.getrandbits(32):08x}", version=version, type=kind)
+        row |= {"worst": draw.random(), "seconds": draw.random() / 100, "features": groups[number // 16 % 1500]}
+        if draw.random() < 0.15:
+            row |= {
+                "verdict": "wrong",
+                "reason": "value",
+                "where": {"output": "Y", "index": [3, 0, 1, number], "step": 3},
+            }
+            row["message"] = f"Y[3, 0, 1, {number}] is {draw.random()}, the document gives {draw.random()} within 1e-07"
+        rows.append(row)
+    page = write_report([write_run(tmp_path / "run", rows, None)], tmp_path / "report", warn=lambda line: None)
+    assert page.stat().st_size <= 6_000_000
+
+
+def test_long_messages_are_cut_to_the_budget(tmp_path: Path) -> None:
+    rows = [result(f"c{number}", verdict="crashed", message=f"{number} " + "x" * 3000) for number in range(5000)]
+    page = write_report([write_run(tmp_path / "run", rows, None)], tmp_path / "report", warn=lambda line: None)
+    assert page.stat().st_size <= 4_000_000
+
+
+def test_refusals_with_one_message_are_one_line(page_of: Callable[..., Page]) -> None:
+    rows = [result("right")]
+    findings = []
+    for name in ("Relu", "Elu", "Softplus"):
+        rows.append(result(name, verdict="unsupported", message=f"Unknown activation function '{name}'."))
+        refusal = finding(f"refuses {name}", "unsupported", [], [name], conditions=name, types=["float32"])
+        refusal["message"] = rows[-1]["message"]
+        findings.append(refusal)
+    page = page_of(rows, findings)
+    (section,) = (s for s in sections_of(summary_of([], findings), findings, []) if "not support" in s.heading)
+    assert [(item.text, item.extent) for item in section.items] == [
+        ("Relu, Elu, Softplus", " (3 cases, LSTM, float32)")
+    ]
+    text = page.text("findings")
+    assert text.count("Unknown activation function") == 1
+    assert "Relu, Elu, Softplus 3 cases" in text
+    assert [page.text(f"finding-{number}") for number in (1, 2, 3)] == ["Relu", "Elu", "Softplus"]
+
+
+def test_what_fails_is_drawn_as_a_failure_and_nothing_else_is() -> None:
+    failing = {verdict for verdict in Verdict if presentation.presentation_of(verdict.value).tone == "fail"}
+    assert failing == FAILING
+    assert presentation.presentation_of("pass").tone == "pass"
+    assert set(presentation.STATES) == set(STATES)
+
+
+def test_a_verdict_of_another_version_claims_nothing() -> None:
+    assert presentation.presentation_of("of tomorrow") == ("question", "quiet")
