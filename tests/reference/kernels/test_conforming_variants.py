@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from ..situations import (
     OUTPUTS,
     TWO_TYPES,
     Arrays,
-    functions_of,
     inputs_for,
     judged_share,
     optional_of,
@@ -96,49 +94,6 @@ def test_large_sizes_and_long_sequences(name: str, T: int, H: int, kind: str, op
         assert judged_share(node, inputs, outputs) == 1
 
 
-@pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("kind", TWO_TYPES)
-@pytest.mark.parametrize("scale", [2.0**-20, 2.0**-8, 4.0, 64.0])
-def test_small_and_large_data(scale: float, kind: str, op: str) -> None:
-    inputs = inputs_for(kind, (4, 2, 9, 17), op=op, optional=optional_of(op), scale=scale)
-    usual, linear, soft = ("Sigmoid", "Tanh"), ("HardSigmoid", "Relu", "LeakyRelu"), ("Softplus", "Elu", "Softsign")
-    for number, names in enumerate((usual, linear, soft)):
-        attributes: dict[str, Any] = {"activations": functions_of(op, *names)}
-        if op == "GRU":
-            attributes["linear_before_reset"] = number % 2
-        node = Node(op, 22, attributes, outputs_of(op))
-        for name in ("forward", "lanes", "stored-sums-edge", "wide-state"):
-            assert worst_ratio(node, inputs, run_kernel(node, inputs, STYLES[name])) <= 1, (name, names)
-            flushing = replace(STYLES[name], flushes=True)
-            assert worst_ratio(node, inputs, run_kernel(node, inputs, flushing), "flushing") <= 1, (name, names)
-
-
-LARGE: dict[str, list[tuple[list[str], list[float], list[float]]]] = {
-    "LSTM": [
-        (["Sigmoid", "ScaledTanh", "ScaledTanh"], [100.0, 100.0], [50.0, 3.0]),
-        (["HardSigmoid", "Affine", "Elu"], [100.0, -100.0, 100.0], [-3.0, 100.0]),
-        (["LeakyRelu", "LeakyRelu", "ThresholdedRelu"], [-100.0, 30.0, 0.5], []),
-    ],
-    "GRU": [
-        (["Sigmoid", "ScaledTanh"], [100.0], [50.0]),
-        (["Affine", "Elu"], [-100.0, 100.0], [100.0]),
-        (["LeakyRelu", "LeakyRelu"], [-100.0, 30.0], []),
-    ],
-    "RNN": [(["ScaledTanh"], [100.0], [50.0]), (["Affine"], [-100.0], [100.0])],
-}
-
-
-@pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("kind", TWO_TYPES)
-def test_large_coefficients(kind: str, op: str) -> None:
-    inputs = inputs_for(kind, (4, 2, 9, 17), op=op, optional=("B", "initial_c"))
-    for functions, alpha, beta in LARGE[op]:
-        attributes = {"activations": functions, "activation_alpha": alpha, "activation_beta": beta}
-        node = Node(op, 22, {**attributes, **({"linear_before_reset": 1} if op == "GRU" else {})}, outputs_of(op))
-        for style in STYLES.values():
-            assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1, (style.name, functions)
-
-
 # Situations of GRU: extreme gates, states that cancel, states that leave the range.
 
 EXTREMES: dict[str, dict[str, Any]] = {
@@ -188,35 +143,6 @@ def test_a_recurrent_bias_that_cancels_the_product_may_be_multiplied_apart(reset
     for work in (None, "float32"):
         style = Style("s", work=work, stores_sums=True, order="backward", reset=reset, interpolation="difference")
         assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1
-
-
-CHOICES: dict[str, list[dict[str, Any]]] = {
-    "LSTM": [
-        {"clip": 0.2, "input_forget": 1},
-        {"clip": 0.0},
-        {"activations": ["Affine", "ScaledTanh", "Tanh"]},
-        {"activations": ["Sigmoid", "LeakyRelu", "ThresholdedRelu"], "activation_alpha": [0.3, 0.1, 0.2]},
-    ],
-    "GRU": [
-        {"clip": 0.0, "linear_before_reset": 1},
-        {"activations": ["Affine", "ScaledTanh"], "linear_before_reset": 1},
-        {"activations": ["ScaledTanh", "ThresholdedRelu"], "activation_alpha": [0.3, 0.1], "activation_beta": [0.2]},
-    ],
-    "RNN": [{"clip": 0.0}, {"activations": ["Affine"]}, {"activations": ["ThresholdedRelu"]}],
-}
-
-
-@pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("kind", TYPES)
-def test_whoever_follows_another_interpretation_is_right_too(kind: str, op: str) -> None:
-    inputs = inputs_for(kind, (3, 2, 3, 4), op=op, lengths=[0, 3])
-    for attributes in CHOICES[op]:
-        node = Node(op, 22, attributes, outputs_of(op))
-        open_questions = configure(node, inputs).open_questions
-        assert len(open_questions) >= 2
-        for interpretations in Interpretations().alternatives(open_questions):
-            outputs = run_kernel(node, inputs, STYLES["forward"], interpretations)
-            assert worst_ratio(node, inputs, outputs) <= 1, interpretations
 
 
 # Any legal node, with data from a seed.

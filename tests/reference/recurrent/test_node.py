@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from onnxspec.reference import IllegalNode, Node, UnknownOperator, configure, evaluate, versions_of
+from onnxspec.reference import IllegalNode, Node, UnknownOperator, configure, evaluate
 
 Inputs = dict[str, Any]
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -21,13 +21,6 @@ def inputs(
         "W": draw(size=(D, gates * H, I)).astype(dtype),
         "R": draw(size=(D, gates * H, H)).astype(dtype),
     }
-
-
-@pytest.mark.parametrize(("op", "version"), [(op, version) for op in GATES for version in versions_of(op)])
-def test_each_version_computes(op: str, version: int) -> None:
-    names = ("Y", "Y_h", "Y_c") if op == "LSTM" else ("Y", "Y_h")
-    outputs = evaluate(Node(op, version, {"hidden_size": 5}, names), inputs(gates=GATES[op]))
-    assert {n: a.shape for n, a in outputs.items()} == {"Y": (2, 1, 3, 5), **dict.fromkeys(names[1:], (1, 3, 5))}
 
 
 @pytest.mark.parametrize(
@@ -94,6 +87,7 @@ def test_an_output_that_a_version_demands_must_be_asked_for() -> None:
     with pytest.raises(IllegalNode, match="GRU-1 demands output Y_h") as caught:
         Node("GRU", 1, {}, ("Y", ""))
     assert caught.value.clause == "gru.outputs"
+    Node("GRU", 3, {}, ("Y",))
 
 
 @pytest.mark.parametrize("op", ["GRU", "RNN"])
@@ -165,10 +159,3 @@ def test_a_node_cannot_be_changed() -> None:
     assert node.attributes["hidden_size"] == 5
     with pytest.raises(TypeError):
         node.attributes["hidden_size"] = 6  # type: ignore[index]
-
-
-@pytest.mark.parametrize(("T", "N"), [(0, 3), (2, 0), (0, 0)])
-def test_nothing_to_do_has_shapes_all_the_same(T: int, N: int) -> None:
-    outputs = evaluate(Node("LSTM", 14, {}, ("Y", "Y_h", "Y_c")), inputs(T, N))
-    assert outputs["Y"].shape == (T, 1, N, 5)
-    assert outputs["Y_h"].shape == outputs["Y_c"].shape == (1, N, 5)
