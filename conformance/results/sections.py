@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -23,6 +24,9 @@ NEW, FAILS = "NEW", "fails"
 """Labels of failures that are on no list, and of all failures where no list was used, so that new ones are unknown."""
 
 _MESSAGE = 160  # maximum characters of a runtime's message on a refusal
+
+_MESSAGES = 4
+"""Maximum number of refusals that are shown by their message alone, because what they refuse is unknown."""
 
 
 class Item(Struct, frozen=True):
@@ -90,13 +94,26 @@ def _failure_items(groups: Iterable[FailureGroup], findings: Sequence[Finding], 
 
 
 def _refusals(findings: Iterable[Finding]) -> Iterator[Item]:
-    """Yield refusals, those with one message together; without a known condition, the message stands for it."""
+    """Yield refusals, those with one message together; without a known condition, the message stands for it. Of many
+    messages, the last item has the number."""
     refusals = [finding for finding in findings if finding["verdict"] in DECLINED]
     keys = [(finding["verdict"], bool(finding["conditions"])) for finding in refusals]
+    unknown: defaultdict[str, list[Item]] = defaultdict(list)
+    rest: defaultdict[str, list[list[Finding]]] = defaultdict(list)
     for indices, message in by_message([finding["message"] for finding in refusals], keys):
         members = [refusals[k] for k in indices]
-        text = ", ".join(dict.fromkeys(refused_words(finding["conditions"]) for finding in members))
-        yield Item(members[0]["verdict"], text or message, f" ({_extent(members)})", message if text else "")
+        verdict, extent = members[0]["verdict"], f" ({_extent(members)})"
+        if text := ", ".join(filter(None, dict.fromkeys(refused_words(f["conditions"]) for f in members))):
+            yield Item(verdict, text, extent, message)
+        elif len(unknown[verdict]) < _MESSAGES:
+            unknown[verdict].append(Item(verdict, message, extent))
+        else:
+            rest[verdict].append(members)
+    for verdict, items in unknown.items():
+        yield from items
+        if others := rest[verdict]:
+            text = "one other message" if len(others) == 1 else f"{len(others)} other messages"
+            yield Item(verdict, text, f" ({_extent([*itertools.chain(*others)])})", "see the report")
 
 
 def _asides(findings: Iterable[Finding]) -> Iterator[Item]:

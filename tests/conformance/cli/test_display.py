@@ -93,6 +93,20 @@ def test_refusals_with_nothing_in_common_are_named_by_their_message() -> None:
     assert all(len(line) <= 60 for line in narrow)
 
 
+def test_of_many_messages_of_refusals_a_few_are_shown_and_the_others_counted() -> None:
+    some = [spec for spec in SPECS if int(spec.digest, 16) % 3 == 0][:8]
+    reasons = ("scan", "cast", "split", "fusion", "stack", "memory", "loop", "slice")
+    no = {
+        spec: Judgement(Verdict.UNSUPPORTED, "load", message=f"{reason} failed")
+        for spec, reason in zip(some, reasons, strict=True)
+    }
+    shown = [line for line in lines([(s, no.get(s, PASS), None, ()) for s in SPECS]) if "unsupported  " in line]
+    assert all(" failed (1 case, " in line for line in shown[:4])
+    assert shown[4].startswith("  unsupported  4 other messages (4 cases, ")
+    assert shown[4].endswith(": see the report")
+    assert len(shown) == 5
+
+
 def test_a_narrow_terminal_cuts_the_counts_and_neither_progress_nor_time() -> None:
     stream = Terminal()
     target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[:100]))
