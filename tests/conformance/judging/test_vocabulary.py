@@ -52,17 +52,18 @@ def test_kinds_that_fail_no_case_stand_in_the_document() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "reason", "words"),
+    ("verdict", "reason", "words", "outcome"),
     [
-        ("wrong", "value", "Wrong values"),
-        ("crashed", "run", "The process dies"),
-        ("crashed", "companion", "The process dies where all outputs are asked for"),
-        ("unsupported", "load", ""),
-        ("of tomorrow", "value", ""),
+        ("wrong", "value", "Wrong values", "wrong (Wrong values)"),
+        ("crashed", "run", "The process dies", "crashed (The process dies)"),
+        ("crashed", "companion", "The process dies where all outputs are asked for", None),
+        ("unsupported", "load", "", "unsupported"),
+        ("of tomorrow", "value", "", "of tomorrow"),
     ],
 )
-def test_what_happens_is_told_by_verdict_and_reason(verdict: str, reason: str, words: str) -> None:
+def test_what_happens_is_told_by_verdict_and_reason(verdict: str, reason: str, words: str, outcome: str | None) -> None:
     assert happening(verdict, reason) == words
+    assert outcome is None or outcome_text(verdict, reason) == outcome
 
 
 def test_nobody_has_words_of_his_own() -> None:
@@ -85,11 +86,6 @@ def test_every_status_of_a_clause_has_its_words() -> None:
         assert cell.startswith(words.partition(",")[0]), status
 
 
-def test_an_outcome_is_told_by_verdict_and_reason() -> None:
-    assert outcome_text("wrong", "value") == "wrong (Wrong values)"
-    assert outcome_text("unsupported", "load") == "unsupported"
-
-
 def test_a_verdict_of_another_version_claims_nothing() -> None:
     unknown = word("of tomorrow")
     assert (unknown.verdict, unknown.failing, unknown.has_numbers) == ("of tomorrow", False, False)
@@ -97,10 +93,6 @@ def test_a_verdict_of_another_version_claims_nothing() -> None:
 
 def test_what_is_lost_is_as_red_as_what_fails() -> None:
     colours = {name: entry.colour for name, entry in VERDICTS.items()}
-    assert {name for name, colour in colours.items() if colour == "red"} == {
-        *(verdict.value for verdict in FAILING),
-        "unavailable",
-        "not-run",
-        "not-judged",
-    }
+    lost = {"unavailable", "not-run", "not-judged"}
+    assert {name for name in colours if colours[name] == "red"} == {verdict.value for verdict in FAILING} | lost
     assert (colours["pass"], colours["unsupported"], colours["fallback"]) == ("green", "yellow", "yellow")
