@@ -13,7 +13,6 @@ import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,6 @@ from onnxspec.cases.directories.directory import write_directory
 from onnxspec.cases.directories.manifest import data_sets_of
 from onnxspec.conformance import run as run_cases
 from onnxspec.conformance.cli.application import main
-
-from .conftest import pytest_cmdline_main
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
@@ -251,20 +248,13 @@ def test_pytest_works_in_a_clone_where_only_the_package_is_installed() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_with_several_processes_a_files_tests_share_one() -> None:
+@pytest.mark.parametrize(("more", "scheduling"), [((), "LoadFileScheduling"), (("--dist", "load"), "LoadScheduling")])
+def test_with_several_processes_a_files_tests_share_one_if_nothing_else_is_said(
+    more: tuple[str, ...], scheduling: str
+) -> None:
     pytest.importorskip("xdist")
     few = ["tests/cases/specs/test_data.py", "-k", "no_test_has_this_name"]
-    assert "LoadFileScheduling" in _pytest("-n", "1", "-v", *few).stdout
-
-
-@pytest.mark.parametrize(
-    ("processes", "given", "taken"), [(2, "no", "loadfile"), (2, "load", "load"), (None, "no", "no")]
-)
-def test_whoever_says_how_processes_share_tests_is_heeded(processes: int | None, given: str, taken: str) -> None:
-    options = {"numprocesses": processes, "dist": given}
-    config = SimpleNamespace(option=SimpleNamespace(dist=given), getoption=lambda name, default=None: options[name])
-    pytest_cmdline_main(config)  # type: ignore[arg-type]
-    assert config.option.dist == taken
+    assert f" {scheduling}" in _pytest("-n", "1", "-v", *more, *few).stdout
 
 
 def test_the_smallest_backend_of_a_document_runs_as_it_says(tmp_path: Path) -> None:

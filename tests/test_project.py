@@ -224,6 +224,14 @@ def test_what_runs_in_a_worker_stands_alone() -> None:
 # Packaging
 
 
+def built(form: str, source: Path) -> Path:
+    """Return the wheel or source distribution of a folder."""
+    code = f"from setuptools import build_meta; print(build_meta.build_{form}('..'))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return source.parent / done.stdout.splitlines()[-1]
+
+
 def test_a_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Path) -> None:
     source = tmp_path / "source"  # a copy: leftovers of earlier builds in the tree would be packaged too
     for package in ("src", *PACKAGES):
@@ -232,13 +240,7 @@ def test_a_wheel_holds_every_file_of_the_packages_and_nothing_else(tmp_path: Pat
         (source / name).write_bytes((ROOT / name).read_bytes())
     files = [path.relative_to(source) for path in source.rglob("*") if path.is_file()]
     held = {path.as_posix().removeprefix("src/") for path in files if len(path.parts) > 1}
-    build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
-    done = subprocess.run(
-        [sys.executable, "-c", build, str(tmp_path)], cwd=source, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    (wheel,) = tmp_path.glob("*.whl")
-    names = [n for n in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in n]
+    names = [n for n in zipfile.ZipFile(built("wheel", source)).namelist() if ".dist-info/" not in n]
     assert sorted(names) == sorted(f"onnxspec/{name.removeprefix('onnxspec/')}" for name in held)
     assert {".toml", ".json", ".html", ".css", ".js"} <= {Path(name).suffix for name in names}
 
@@ -345,13 +347,7 @@ def test_a_source_distribution_holds_documents_tests_and_examples(tmp_path: Path
     for path in tree():
         (source / path).parent.mkdir(parents=True, exist_ok=True)
         (source / path).write_bytes((ROOT / path).read_bytes())
-    build = "import sys; from setuptools import build_meta; build_meta.build_sdist(sys.argv[1])"
-    done = subprocess.run(
-        [sys.executable, "-c", build, str(tmp_path)], cwd=source, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    (archive,) = tmp_path.glob("*.tar.gz")
-    with tarfile.open(archive) as tar:
+    with tarfile.open(built("sdist", source)) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
     wanted = {path.as_posix() for path in tree() if not path.parts[0].startswith(".") or path.parts[0] == ".ci"}
     assert not wanted - names
