@@ -8,11 +8,13 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 
+import pytest
 from msgspec import structs
 from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
 from onnxspec.conformance.cli.display import RunDisplay, could_not_start, summarize
+from onnxspec.conformance.cli.terminal import LINE, say
 from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe, worded
@@ -107,16 +109,37 @@ def test_of_many_messages_of_refusals_a_few_are_shown_and_the_others_counted() -
     assert len(shown) == 5
 
 
+def progress(
+    judgements: Sequence[Judgement],
+    console: Console | None = None,
+    *,
+    step: int = 5,
+    added: int = 0,
+    silent: bool = False,
+) -> list[str]:
+    """Return the progress lines beside a run with these judgements, of which each takes `step` seconds.
+
+    The last `added` cases were added to the plan.
+    """
+    console = console or Console(file=io.StringIO(), width=200, color_system=None)
+    target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[: len(judgements)]))
+    planned, more = probes[: len(probes) - added], probes[len(probes) - added :]
+    seconds, aside = iter(range(0, 1000 * step, step)), io.StringIO()
+    beside = Console(file=aside, width=200, color_system=None)
+    plan = Plan(Selection(), planned, (target.target,))
+    with RunDisplay(console, plan, silent=silent, aside=beside, clock=lambda: next(seconds)) as display:
+        for probe in more:
+            display.observe(target, CasesAdded(target="onnxruntime", cases=[probe.text]))
+        for probe, judgement in zip(probes, judgements, strict=True):
+            target.results.append(result_of(probe, "onnxruntime", judgement, 0.0, None, ""))
+            display.observe(target, target.results[-1])
+    return aside.getvalue().splitlines()
+
+
 def test_a_narrow_terminal_cuts_the_counts_and_neither_progress_nor_time() -> None:
     stream = Terminal()
-    target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[:100]))
-    run = Run(Plan(Selection(), probes, (target.target,)), Path("run"), datetime.now(timezone.utc), [target])
-    console = Console(file=stream, width=60, force_terminal=True, color_system=None)
-    with RunDisplay(console, run.plan) as display:
-        for number, probe in enumerate(probes):
-            verdict = (Verdict.PASS, Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE, Verdict.NOT_RUN)[number % 4]
-            target.results.append(result_of(probe, "onnxruntime", Judgement(verdict), 0.0, None, ""))
-            display.observe(target, target.results[-1])
+    verdicts = (Verdict.PASS, Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE, Verdict.NOT_RUN)
+    progress([*map(Judgement, verdicts)] * 25, Console(file=stream, width=60, force_terminal=True, color_system=None))
     last = [line for line in stream.getvalue().splitlines() if "100/100" in line][-1]
     assert "0:00:0" in last
     assert "25 pass" in last
@@ -138,43 +161,22 @@ def test_a_runtime_that_is_not_installed_comes_with_a_hint() -> None:
     assert "what installs it" not in own
 
 
-def told(stream: io.StringIO, *, silent: bool = False) -> list[str]:
-    """Return the progress lines of a run of 100 cases that takes five seconds for each."""
-    target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[:100]))
-    run = Run(Plan(Selection(), probes, (target.target,)), Path("run"), datetime.now(timezone.utc), [target])
-    seconds, aside = iter(range(0, 1000, 5)), io.StringIO()
-    console, beside = (Console(file=file, width=200, color_system=None) for file in (stream, aside))
-    with RunDisplay(console, run.plan, silent=silent, aside=beside, clock=lambda: next(seconds)) as display:
-        for probe in probes:
-            target.results.append(result_of(probe, "onnxruntime", PASS, 0.0, None, ""))
-            display.observe(target, target.results[-1])
-    return aside.getvalue().splitlines()
-
-
 def test_a_piped_run_says_now_and_then_how_far_it_is() -> None:
-    lines = told(io.StringIO())
+    lines = progress([PASS] * 100)
     assert lines[0] == "onnxruntime: 2 of 100 cases after 10 s: 2 pass"
     assert lines[1].startswith("onnxruntime: 4 of 100 cases after 20 s")
     assert 8 < len(lines) < 20
-    assert told(Terminal()) == told(io.StringIO(), silent=True) == []
+    terminal = Console(file=Terminal(), width=200, color_system=None)
+    assert progress([PASS] * 100, terminal) == progress([PASS] * 100, silent=True) == []
 
 
 def test_a_piped_run_says_why_its_cases_become_more_and_what_may_still_change() -> None:
-    target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[:4]))
-    run = Run(Plan(Selection(), probes[:3], (target.target,)), Path("run"), datetime.now(timezone.utc), [target])
-    seconds, aside = iter(range(0, 1000, 20)), io.StringIO()
-    console, beside = (Console(file=file, width=200, color_system=None) for file in (io.StringIO(), aside))
     loose = Judgement(Verdict.INACCURATE, message="Y is off")
-    with RunDisplay(console, run.plan, aside=beside, clock=lambda: next(seconds)) as display:
-        display.observe(target, CasesAdded(target="onnxruntime", cases=[probes[3].text]))
-        for probe in probes:
-            target.results.append(result_of(probe, "onnxruntime", loose, 0.0, None, ""))
-            display.observe(target, target.results[-1])
-    assert aside.getvalue().splitlines() == [
-        "onnxruntime: 1 of 4 cases (1 added within what it supports) after 20 s: 1 inaccurate",
-        "onnxruntime: 2 of 4 cases (1 added within what it supports) after 40 s: 2 inaccurate",
-        "onnxruntime: 3 of 4 cases (1 added within what it supports) after 60 s: 3 inaccurate",
-        "onnxruntime: 4 of 4 cases (1 added within what it supports) after 80 s: 4 inaccurate",
+    assert progress([loose] * 4, step=20, added=1) == [
+        *(
+            f"onnxruntime: {n} of 4 cases (1 added within what it supports) after {20 * n} s: {n} inaccurate"
+            for n in (1, 2, 3, 4)
+        ),
         'onnxruntime: all 4 cases have run; diagnosing failures ("inaccurate" may become "wrong")',
     ]
 
@@ -235,3 +237,18 @@ def test_forbidden_models_that_ran_have_a_section_of_their_own() -> None:
         assert before.count("NEW") == after.count("NEW") == 1
         assert "wrong values" in before.lower()
         assert after.startswith("accepted:")
+
+
+def test_foreign_text_stays_in_the_line_that_it_is_part_of(capsys: pytest.CaptureFixture[str]) -> None:
+    say("  NEW    a\n1000 pass\x1b[2J\u202e", "       " + "n" * 100_000, "")
+    first, second, third, rest = capsys.readouterr().out.split("\n")
+    assert first == "  NEW a 1000 pass\\x1b[2J\\u202e"
+    assert len(second) < LINE + 20
+    assert second.endswith(" ...")
+    assert third == rest == ""
+
+
+def test_what_is_a_readable_line_is_said_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = ["", "  gone   clip [red] :smile:  two blanks", "/" + "folder/" * 100, "n" * LINE]
+    say(*lines)
+    assert capsys.readouterr().out == "".join(f"{line}\n" for line in lines)

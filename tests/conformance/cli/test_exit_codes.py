@@ -37,6 +37,7 @@ RUN = ("run", "--case", WRONG, *REFERENCE, "--out", "wrong")
         (2, ("site", "nowhere", "--out", "pages")),
         (0, ("explain", WRONG)),
         (2, ("explain", "nothing")),
+        (2, ("explain", "./nowhere")),
         (3, ("explain", WRONG, "--target", "backend:nowhere")),
         (2, ("certify", "nowhere", "--product", "p", "--vendor", "v", "--out", "p.zip")),
         (2, ("verify", "nowhere.zip")),

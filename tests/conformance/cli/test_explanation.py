@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -28,38 +29,37 @@ from onnxspec.reference import FAULTS, Interpretations, Node, evaluate, operator
 from onnxspec.reference.recurrent.computation import steps_of
 
 Outputs = dict[str, np.ndarray]
-Change = Callable[[Outputs], None]
 
 PLAIN = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, outputs=("Y", "Y_h", "Y_c"))
 
 
-def _conforming(node: Node, inputs: Mapping[str, Any]) -> Outputs:
-    return {name: array.astype(inputs["X"].dtype) for name, array in evaluate(node, inputs).items()}
+def _conforming(node: Node, inputs: Mapping[str, Any], interpretations: Interpretations | None = None) -> Outputs:
+    outputs = evaluate(node, inputs, interpretations)
+    return {name: array.astype(inputs["X"].dtype) for name, array in outputs.items()}
 
 
-def _changed(change: Change) -> Callable[[Node, Mapping[str, Any]], Outputs]:
+def _adding(*changes: tuple[str, tuple[int, ...], float]) -> Callable[[Node, Mapping[str, Any]], Outputs]:
+    """Return an implementation that adds an amount to some elements of right outputs."""
+
     def implementation(node: Node, inputs: Mapping[str, Any]) -> Outputs:
         outputs = _conforming(node, inputs)
-        change(outputs)
+        for name, index, amount in changes:
+            outputs[name][index] += amount
         return outputs
 
     return implementation
 
 
-def _printed(
-    case: Case, outcome: Outcome | None = None, companion: Outcome | None = None, judged: bool = True, width: int = 100
-) -> str:
-    outcomes = [result for result in (outcome, companion) if result is not None]
+def _printed(case: Case, *outcomes: Outcome, judged: bool = True, width: int = 100, **options: Any) -> str:
     judgement = judge(case.trials, outcomes) if outcomes and judged else None
     file = io.StringIO()
-    print_explanation(SpecProbe(case.spec), outcomes, judgement, Console(file=file, width=width))
+    print_explanation(SpecProbe(case.spec), outcomes, judgement, Console(file=file, width=width), **options)
     return file.getvalue()
 
 
 def _explained(spec: CaseSpec, implementation: Callable[[Node, Mapping[str, Any]], Mapping[str, Any]]) -> str:
     case = build_case(spec)
-    companion = staged_outcome(case.companion, implementation) if case.companion is not None else None
-    return _printed(case, staged_outcome(case.trial, implementation), companion)
+    return _printed(case, *(staged_outcome(trial, implementation) for trial in case.trials))
 
 
 def _numbers(text: str) -> str:
@@ -122,12 +122,9 @@ def test_the_first_step_that_is_wrong_is_named_and_marked_in_processing_order() 
     lengths = build_case(spec).trial.feeds[0].inputs["sequence_lens"].tolist()
     row, length = next((row, length) for row, length in enumerate(lengths) if 2 < length < 6)
 
-    def change(outputs: Outputs) -> None:
-        outputs["Y"][row, 1, 1, 3] += 0.25  # reverse computes position 1 before position 0
-        outputs["Y"][row, 0, 1, 2] += 4  # worst by far; also the last state
-        outputs["Y_h"][row, 1, 2] += 4
-
-    text = _explained(spec, _changed(change))
+    # Reverse computes position 1 before position 0, where the error is worst by far; it is also the last state.
+    worst = (("Y", (row, 0, 1, 2), 4.0), ("Y_h", (row, 1, 2), 4.0))
+    text = _explained(spec, _adding(("Y", (row, 1, 1, 3), 0.25), *worst))
     assert "\nwrong (value): " in text
     sentence = f"First difference at step {length - 2} (reverse, row {row}, unit 3): Y[{row}, 1, 1, 3] is"
     assert sentence in " ".join(text.split())
@@ -139,11 +136,8 @@ def test_the_first_step_that_is_wrong_is_named_and_marked_in_processing_order() 
 
 
 def test_gates_follow_from_what_the_target_reported_the_step_before() -> None:
-    def change(outputs: Outputs) -> None:
-        outputs["Y"][0, 0, 0] += 1
-
     case = build_case(PLAIN)
-    outcome = staged_outcome(case.trial, _changed(change))
+    outcome = staged_outcome(case.trial, _adding(("Y", (0, 0, 0), 1.0)))
     reported = outcome.outputs[0][0][0]
     (local,), (free,) = (steps_of(case.trial.node, case.trial.feeds[0].inputs, Y) for Y in (reported, None))
     gates = [[f"{values[1, 0, 0]:.4g}" for values in steps.numbers.values()] for steps in (local, free)]
@@ -155,11 +149,8 @@ def test_gates_follow_from_what_the_target_reported_the_step_before() -> None:
 
 
 def test_ratio_and_radius_are_those_of_the_verdict() -> None:
-    def change(outputs: Outputs) -> None:
-        outputs["Y"][2, 0, 1, 4] += 1e-3
-
     case = build_case(PLAIN)
-    outcome = staged_outcome(case.trial, _changed(change))
+    outcome = staged_outcome(case.trial, _adding(("Y", (2, 0, 1, 4), 1e-3)))
     judgement = judge(case.trials, [outcome])
     ((_, _, *steps),) = _tables(_printed(case, outcome))
     radius = re.search(r"error bound (\S+)", judgement.message)
@@ -169,33 +160,20 @@ def test_ratio_and_radius_are_those_of_the_verdict() -> None:
 
 
 def test_a_wrong_last_state_is_found_where_y_is_right() -> None:
-    def change(outputs: Outputs) -> None:
-        outputs["Y_c"][0, 2, 1] *= 2
-
-    text = _explained(PLAIN, _changed(change))
+    text = _explained(PLAIN, _adding(("Y_c", (0, 2, 1), 0.5)))
     assert "First difference at the end (forward, row 2, unit 1): Y_c[0, 2, 1] is" in text
     assert "After the last step, forward, row 2, unit 1" in text
 
 
 def test_the_interpretation_that_the_target_follows_is_the_one_shown() -> None:
-    spec = replace(PLAIN, input_forget=1)
     other = Interpretations(coupled_gate="forget")
-
-    def implementation(node: Node, inputs: Mapping[str, Any]) -> Outputs:
-        return {name: array.astype(np.float32) for name, array in evaluate(node, inputs, other).items()}
-
-    text = _explained(spec, implementation)
+    text = _explained(replace(PLAIN, input_forget=1), partial(_conforming, interpretations=other))
     assert "They part nowhere." in text
     assert "coupled_gate: input or forget; here: forget (lstm.input-forget.kept-gate)" in text
 
 
 def test_padding_that_is_not_zero_breaks_a_convention_only() -> None:
-    spec = replace(PLAIN, lengths="short")
-
-    def change(outputs: Outputs) -> None:
-        outputs["Y"][3, 0, 1, 2] = 7
-
-    text = _explained(spec, _changed(change))
+    text = _explained(replace(PLAIN, lengths="short"), _adding(("Y", (3, 0, 1, 2), 7.0)))
     assert "\npass (padding): " in text
     sentence = "row 1, unit 2): Y[3, 0, 1, 2] is 7, must be 0 (lstm.padding.zero; only a convention says so)"
     assert sentence in " ".join(text.split())
@@ -205,11 +183,7 @@ def test_padding_that_is_not_zero_breaks_a_convention_only() -> None:
 
 def test_a_case_without_y_is_shown_by_the_y_of_its_companion() -> None:
     spec = replace(PLAIN, outputs=("", "Y_h", "Y_c"))
-    chosen = FAULTS["lstm.gates.ifco"]
-
-    def implementation(node: Node, inputs: Mapping[str, Any]) -> Outputs:
-        return run_fault(chosen, node, inputs)
-
+    implementation = partial(run_fault, FAULTS["lstm.gates.ifco"])
     text = _explained(spec, implementation)
     assert "The case asks for no Y: this is from a run of the same node with all outputs" in text
     assert "First difference at step 0 (forward, row 0, unit " in text
@@ -264,10 +238,7 @@ def test_what_is_special_of_a_case_is_told(spec: CaseSpec, sentence: str) -> Non
 
 
 def test_what_is_not_finite_and_what_cannot_be_judged() -> None:
-    def change(outputs: Outputs) -> None:
-        outputs["Y"][1, 0, 0, :] = np.nan
-
-    text = _explained(PLAIN, _changed(change))
+    text = _explained(PLAIN, _adding(("Y", (1, 0, 0), math.nan)))
     assert "\nwrong (nonfinite): " in text
     _, _, *steps = _tables(text)[0]
     assert steps[1].split()[-3:] == ["nan", ">", "1e6"]
@@ -317,12 +288,7 @@ def test_a_refusal_and_an_outcome_without_a_verdict() -> None:
 
 
 def test_long_sequences_are_shown_around_the_steps_of_interest() -> None:
-    spec = replace(PLAIN, T=120, H=3)
-
-    def change(outputs: Outputs) -> None:
-        outputs["Y"][70, 0, 1, 1] += 1
-
-    text = _explained(spec, _changed(change))
+    text = _explained(replace(PLAIN, T=120, H=3), _adding(("Y", (70, 0, 1, 1), 1.0)))
     ((_, _, *steps, caption),) = _tables(text)
     shown = [line.replace(">", "").split()[0] for line in steps]
     assert shown == list(map(str, range(62, 78)))
@@ -342,11 +308,8 @@ def test_the_accuracy_class_sets_the_radius() -> None:
     outcome = staged_outcome(case.trial, _conforming)
 
     def radius(accuracy: str) -> float:
-        file = io.StringIO()
-        print_explanation(
-            SpecProbe(case.spec), [outcome], Judgement(Verdict.PASS), Console(file=file, width=150), accuracy
-        )
-        return float(_tables(file.getvalue())[0][2].split()[9])  # step, seven numbers, must be, error bound
+        table = _tables(_printed(case, outcome, width=150, accuracy=accuracy))[0]
+        return float(table[2].split()[9])  # step, seven numbers, must be, error bound
 
     assert radius("flushing") > radius("standard")
     with pytest.raises(ValueError, match="no accuracy class 'lax'"):

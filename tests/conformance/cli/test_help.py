@@ -69,13 +69,6 @@ except SystemExit as end:
     assert not [name for name in loaded if ".faults.tables" in name or ".cases.directories" in name]
 
 
-@pytest.mark.parametrize("command", ["certify", "generate", "merge", "prove", "report", "run"])
-def test_what_writes_writes_to_out(command: str) -> None:
-    shown = {name for parameter in load_command(command).params for name in parameter.opts}
-    assert "--out" in shown
-    assert not {"--to", "--output"} & shown
-
-
 def test_a_command_that_writes_a_folder_asks_for_it(inside: Inside) -> None:
     for words in (["merge", "."], ["generate"], ["report", "o"], ["site", "o"]):
         assert "--out" in inside(*words).complaint

@@ -183,7 +183,7 @@ def test_cases_are_left_where_they_are_wanted(inside: Inside, folder: Path) -> N
 
 def test_outputs_are_computed_for_those_who_keep_the_cases_alone(inside: Inside, folder: Path) -> None:
     """Computing outputs takes most of the time, and the judgement does not use them."""
-    done = inside("run", "model.onnx", "--out", "run")
+    done = inside("run", "--model", "model.onnx", "--out", "run")
     assert done.code == 0, done.err
     assert len([*(folder / "run" / "cases").glob("*/test_data_set_*/input_0.pb")]) == 9
     assert not [*(folder / "run" / "cases").glob("*/test_data_set_*/output_*.pb")]
@@ -207,14 +207,6 @@ def test_steps_that_take_long_are_named(inside: Inside, folder: Path, monkeypatc
 def test_a_model_is_named_once(inside: Inside, folder: Path) -> None:
     complaint = inside("run", "model.onnx", "--model", "model.onnx").complaint
     assert complaint.endswith("MODEL and --model both name a model: leave one out")
-
-
-@pytest.mark.parametrize("model", [("model.onnx",), ("--model", "model.onnx")])
-def test_a_model_says_its_sizes_and_weights(inside: Inside, folder: Path, model: tuple[str, ...]) -> None:
-    done = inside("run", *model, "--out", "run")
-    assert done.code == 0, done.err
-    data = f"random data, 3 runs, all of seq_length {T} and batch_size {N}; W, R and B from the model"
-    assert f"  /encoder/first  GRU-14  ({data})" in done.out.splitlines()
 
 
 def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(inside: Inside, folder: Path) -> None:
@@ -253,8 +245,3 @@ def test_what_cannot_be_run_is_one_line(inside: Inside, folder: Path, words: lis
     assert done.err.startswith(line)
     assert done.err.count("\n") == 1
     assert not (folder / "run").exists()
-
-
-def test_a_folder_with_no_case_is_not_explained(inside: Inside, folder: Path) -> None:
-    done = inside("explain", "./nowhere")
-    assert (done.code, done.err.count("\n")) == (2, 1)

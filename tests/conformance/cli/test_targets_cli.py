@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from onnxspec.conformance.cli.command import targets_of
 from onnxspec.conformance.targets.adapters import ADAPTERS
-from onnxspec.conformance.targets.target import Target
+from onnxspec.conformance.targets.target import Target, TargetError
 from onnxspec.conformance.workers.survey import Facts, Surveyed, facts_of, survey_targets, way_to_install
 
 from ..miniatures import Inside
@@ -78,3 +79,12 @@ def test_ways_to_install() -> None:
     amd = Target("a", "onnxruntime", {"provider": "MIGraphXExecutionProvider"})
     assert "examples/targets/migraphx.toml" in way(amd, lacking, Facts("onnxruntime"))
     assert (Path(__file__).parents[3] / "examples" / "targets" / "migraphx.toml").is_file()
+
+
+def test_wildcards_name_tables_of_a_targets_file(tmp_path: Path) -> None:
+    file = tmp_path / "lab.toml"
+    file.write_text("".join(f"[{name}]\nadapter = 'onnxruntime'\n" for name in ("board-1", "desk", "board-2")))
+    assert [target.name for target in targets_of(["board-*", "board-1"], file)] == ["board-1", "board-2"]
+    assert len(targets_of(["*"], file)) == 3
+    with pytest.raises(TargetError, match=r"unknown target 'rack-\*'"):
+        targets_of(["rack-*"], file)

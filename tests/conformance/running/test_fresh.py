@@ -123,9 +123,3 @@ def test_the_sample_is_of_what_a_target_answers_and_within_those_of_parts() -> N
         assert chosen <= frozenset().union(*parts)
     assert sample_of("core-nonce-4711", cases) != sample_of("core-nonce-4715", cases)
     assert sample_of("core-nonce-4711", cases[:3]) == frozenset(cases[:3])
-
-
-def test_an_conforming_target_has_nothing_to_fear(command: Command, tmp_path: Path) -> None:
-    cases = pick(12, plain)
-    assert command("run", "--target", "backend:conforming", *naming(cases), "--out", "o").code == 0
-    assert not any(result["flags"] for result in read_results(tmp_path / "o"))
