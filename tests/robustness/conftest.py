@@ -1,5 +1,6 @@
-"""Fixtures for faults that are staged with the real command."""
+"""Fixtures for faults that run the real command."""
 
 from __future__ import annotations
 
+from ..conformance.conftest import inside as inside
 from ..conformance.conftest import onnxspec as onnxspec
