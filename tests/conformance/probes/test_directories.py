@@ -25,6 +25,11 @@ from onnx.backend.test.case import node
 from onnx.reference import ReferenceEvaluator
 from onnxruntime.backend.backend import OnnxRuntimeBackend as OrtBackend
 
+from onnxspec.cases import CaseSpec, build_case
+from onnxspec.cases.directories.directory import write_directory
+from onnxspec.cases.directories.manifest import data_sets_of
+from onnxspec.conformance.probes.directory import probe_directories
+
 from ..miniatures import Finished, read_results
 from ..miniatures import run_command as command
 
@@ -393,6 +398,18 @@ def test_what_cannot_be_asked_for(work: Path, tmp_path: Path, inside: Inside) ->
         assert done.code == 2, arguments
         assert complaint in done.err.splitlines()[-1]
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("layout", [0, 1])
+def test_the_run_with_all_outputs_of_a_directory_passes_the_checker(layout: int, tmp_path: Path) -> None:
+    """Backends that prepare models as ONNX's base class does call it."""
+    case = build_case(CaseSpec("LSTM", 14, layout=layout, outputs=("", "Y_h", "")))
+    write_directory(tmp_path / "case", case.trial.model, data_sets_of(case.trial))
+    (probe,) = probe_directories([tmp_path])
+    trials = probe.prepare().trials
+    assert [trial.node.outputs for trial in trials] == [("Y_h",), ("Y", "Y_h", "Y_c")]
+    for trial in trials:
+        onnx.checker.check_model(onnx.load_model_from_string(trial.model), full_check=True)
 
 
 def test_directories_are_narrowed_like_cases(work: Path, inside: Inside, tmp_path: Path) -> None:
