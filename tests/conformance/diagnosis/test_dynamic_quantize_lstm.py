@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ..miniatures import Finished, read_results
+from ..miniatures import Inside, read_results
 
 pytest.importorskip("onnxruntime")
 
-Inside = Callable[..., Finished]
 PLAIN = {"op": "DynamicQuantizeLSTM", "version": 1, "type": "float32", "I": 3, "H": 4, "weights": "initializer"}
 TARGET = '[target]\nadapter = "onnxruntime"\noptions = {{ threads = {} }}\n'
 

@@ -30,10 +30,9 @@ from onnxspec.cases.directories.directory import write_directory
 from onnxspec.cases.directories.manifest import data_sets_of
 from onnxspec.conformance.probes.directory import probe_directories
 
-from ..miniatures import Finished, read_results
+from ..miniatures import Inside, read_results
 from ..miniatures import run_command as command
 
-Inside = Callable[..., Finished]
 Results = dict[str, dict[str, Any]]
 NOT_ROOT = pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs POSIX and a user that is not root")
 

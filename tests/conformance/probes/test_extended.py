@@ -10,7 +10,7 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,7 @@ from onnxspec.reference.operators.extended_lstm.operator import arithmetic_of
 from ...quark import QuarkNode, shipped_kernel
 from ..diagnosis.in_process import Arrays, case_run, failing_case, matcher, results_on
 from ..diagnosis.in_process import Target as Kernel
-from ..miniatures import Finished
+from ..miniatures import Inside
 
 FULL = [*written_cases("full", "ExtendedLSTM", 1), *profile("core", "ExtendedLSTM", 1)]
 OPERATOR = operator_of("ExtendedLSTM")
@@ -346,7 +346,7 @@ def test_a_script_without_a_library_shows_nothing(tmp_path: Path) -> None:
     assert done.stderr == "not tried: there is no library 'no.so'; give the path of one\n"
 
 
-def test_a_case_is_explained_as_those_of_onnx_are(inside: Callable[..., Finished]) -> None:
+def test_a_case_is_explained_as_those_of_onnx_are(inside: Inside) -> None:
     spec = case("xw-power-of-two")
     run, file = case_run(spec, shipped), io.StringIO()
     print_explanation(run.probe, run.outcomes, run.judgement, Console(file=file, width=200))

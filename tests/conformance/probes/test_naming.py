@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,11 +18,10 @@ from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.reference import operator_names
 from onnxspec.reference.errors import UserError
 
-from ..miniatures import Finished, naming, read_results
+from ..miniatures import Inside, naming, read_results
 
 pytest_plugins = "pytester"
 
-Inside = Callable[..., Finished]
 
 FRESH = CaseSpec("GRU", 14, T=3, N=2, H=4, lengths="ragged", seed=77)
 PINNED = next(spec for spec in profile("core", "LSTM", 14) if spec.marks == ())

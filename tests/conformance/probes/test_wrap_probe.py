@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,9 +16,7 @@ from onnxspec.conformance.probes.wrapped import split_wrap, wrap_lane, wrapped_p
 from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.conformance.workers.process import TargetProcess
 
-from ..miniatures import Finished, read_results
-
-Inside = Callable[..., Finished]
+from ..miniatures import Inside, read_results
 
 SPEC = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all", outputs=("", "Y_h", "Y_c"))
 

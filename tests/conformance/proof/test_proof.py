@@ -6,15 +6,17 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections import Counter
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from onnxspec.cases import CaseSpec, profile
+from onnxspec.cases import CaseSpec, build_case, profile
+from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.proof import proof as proving
 from onnxspec.conformance.proof.proof import Proof, prove
+from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.reference import CELLS as OPERATORS
 from onnxspec.reference import FAULTS, operator_of
 from onnxspec.reference.kernels.kernel import Style, run_kernel
@@ -22,9 +24,7 @@ from onnxspec.reference.operators import Conforming
 
 from ...recurrent import recurrent_versions
 from ...reference.situations import TWO_TYPES
-from ..miniatures import HEEDING, Finished, command_line, descendants
-
-Inside = Callable[..., Finished]
+from ..miniatures import HEEDING, Inside, command_line, descendants
 
 TWO = [
     CaseSpec("GRU", 14, T=4, N=3, I=2, H=5, lengths="ragged", direction="bidirectional", outputs=("Y", "Y_h"), seed=s)
@@ -101,6 +101,26 @@ def test_a_kernel_that_is_accused_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     accusations = proof_of(halves, [], ["cutting"]).false_positives
     assert {a.style for a in accusations} <= {"cutting"}
     assert not proof_of(halves, [], ["library", "wide-state"]).false_positives
+
+
+TIED = profile("quantized", "GRU", 14)[-8:]
+"""Cases with known numbers half way between two levels."""
+
+
+def test_two_quantized_cases_catch_each_fault_of_levels_and_none_accuses_a_right_kernel() -> None:
+    *_, proof = prove([*profile("quantized", "GRU", 14)[:26], *TIED])
+    assert isinstance(proof, Proof)
+    assert (proof.false_positives, proof.internal_errors, proof.surviving) == ((), (), ())
+    of_levels = {id for id, fault in FAULTS.items() if fault.layer == "levels" and "GRU" in fault.operators}
+    assert {row.fault for row in proof.rows} == of_levels
+
+
+def test_two_cases_of_each_type_of_integers_catch_ties_that_are_rounded_away_from_zero() -> None:
+    caught: Counter[str] = Counter()
+    for spec in TIED:
+        judgement = judge_staged(build_case(spec), FAULTS["quantized.ties-away-from-zero"])
+        caught[spec.quantization] += (judgement.verdict, judgement.accuracy) == (Verdict.INACCURATE, "qdq-1")
+    assert caught == dict.fromkeys(("u8", "s8", "u16", "s16"), 2)
 
 
 def test_clauses_without_a_fault_or_a_case_are_named() -> None:
