@@ -12,9 +12,6 @@ import onnxruntime
 import pytest
 
 from onnxspec.conformance.targets.adapters import adapter_source
-from onnxspec.conformance.targets.target import Target
-from onnxspec.conformance.workers.job import TargetUnavailable
-from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.conformance.workers.worker import load_adapter
 
 from .small_models import feed, lstm
@@ -136,12 +133,6 @@ def test_a_digest_in_an_option_is_that_of_the_model(monkeypatch: pytest.MonkeyPa
     assert seen[0] == seen[2] != seen[1]
     assert len(seen[0].pop("cache_key")) == 2 + 64
     assert seen[0] == {"device_id": "0", "fast": "1"}
-
-
-def test_a_library_of_operators_that_is_not_there_is_told(tmp_path: Path) -> None:
-    target = Target("a", "onnxruntime", {"custom_op_libraries": [str(tmp_path / "none.so")]})
-    with TargetProcess(target) as process, pytest.raises(TargetUnavailable, match=r"none\.so"):
-        process.start()
 
 
 class Plugins(types.SimpleNamespace):
