@@ -1,8 +1,10 @@
-"""The run directory: files on disk, and files that were cut, damaged, or belong to another run."""
+"""The run folder: files on disk, and files that were cut, edited, made up, or belong to another run."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import json
 import os
 from collections.abc import Callable
 from datetime import datetime
@@ -10,20 +12,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.border.strict_json import encode
+from onnxspec.conformance.border.strict_json import decode, encode
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
-from onnxspec.conformance.results.folder import read_folder
-from onnxspec.conformance.results.lines import RunFinished, RunStarted, TargetStarted, update_of
+from onnxspec.conformance.results.folder import RunFolder, read_folder
+from onnxspec.conformance.results.lines import ResultUpdate, RunFinished, RunStarted, TargetStarted, update_of
 from onnxspec.conformance.results.records import SCHEMA, AskedTarget, RunRecord, SelectionRecord
 from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.results.writer import RunWriter, fresh_folder
 from onnxspec.reference.errors import RecordError
-from onnxspec.reports.run import NO_RUN, empty
+from onnxspec.reports.run import NO_RUN, empty, read_runs
 
+WHERE = {"output": "Y", "index": [0, 1, 2, 3], "step": 0}
 TARGET: AskedTarget = {**empty(AskedTarget), "name": "t", "adapter": "onnxruntime", "class": "standard"}
 BEGUN = RunStarted(
     schema=SCHEMA,
@@ -75,11 +80,10 @@ def lines(folder: Path) -> list[bytes]:
 
 
 def test_a_result_comes_back_as_it_was_written(tmp_path: Path) -> None:
-    where = {"output": "Y", "index": [0, 1, 2, 3], "step": 0}
     written = [
         result(1, worst=0.125, judged=3, flags=("nondeterministic",), interpretations={"empty": "zero"}),
         result(
-            2, Verdict.WRONG, reason="value", where=where, message="\u2603\n\x1b \udcff", worst=float("inf"), judged=1
+            2, Verdict.WRONG, reason="value", where=WHERE, message="\u2603\n\x1b \udcff", worst=float("inf"), judged=1
         ),
         result(3, where={"error": float("inf"), "units": float("nan")}),
     ]
@@ -90,6 +94,7 @@ def test_a_result_comes_back_as_it_was_written(tmp_path: Path) -> None:
     assert writer.done[0].worst == 0.125
     assert writer.done[1].worst is None
     assert writer.done[2].where == {"error": None, "units": None}
+    assert result(1, Verdict.UNSUPPORTED, reason="load").worst is None
 
 
 def test_what_becomes_known_of_a_result_is_a_line_of_its_own(tmp_path: Path) -> None:
@@ -109,10 +114,6 @@ def test_what_becomes_known_of_a_result_is_a_line_of_its_own(tmp_path: Path) -> 
     assert update_of(named, named, "diagnosis") is None
     with pytest.raises(ValueError, match="cannot change worst"):
         update_of(named, replace(named, worst=1.0), "diagnosis")
-
-
-def test_where_nothing_was_judged_there_is_no_worst() -> None:
-    assert result(1, Verdict.UNSUPPORTED, reason="load").worst is None
 
 
 @pytest.mark.parametrize("cut", [40, 1, 2])
@@ -139,10 +140,7 @@ def test_an_incomplete_last_line_is_removed_when_the_run_goes_on(tmp_path: Path,
 
 
 DAMAGE: list[tuple[Callable[[bytes], bytes], str]] = [
-    (
-        lambda line: b'{"record": "result", "case": "no result"}\n',
-        "missing required field",
-    ),
+    (lambda line: b'{"record": "result", "case": "no result"}\n', "missing required field"),
     (lambda line: b"\xff\xfe\n", "no UTF-8"),
     (lambda line: line.replace(b'"pass"', b'"splendid"'), "splendid"),
     (lambda line: b"[]\n", "Expected `object`"),
@@ -362,3 +360,180 @@ def test_fresh_folders_of_one_second_differ(tmp_path: Path) -> None:
     moment = datetime(2026, 11, 20, 17, 2, 3)
     names = [fresh_folder(tmp_path / "runs", moment).name for _ in range(3)]
     assert names == ["2026-11-20T170203", "2026-11-20T170203-2", "2026-11-20T170203-3"]
+
+
+# Folders that were edited, cut or made up
+
+RESULTS = [
+    result(0),
+    result(1, Verdict.WRONG, reason="value", where=WHERE, message="off", worst=3.5, judged=4, elements=4),
+    result(2, Verdict.UNSUPPORTED, reason="load", message="not \x1b[31mimplemented\n"),
+    result(3, interpretations={"empty": "zero"}, error_sums=(0.0, 0.5, 0.25, 1.0)),
+]
+LINES = [
+    BEGUN,
+    TargetStarted(target="t", description={"version": "1", "provider": None}),
+    *RESULTS,
+    ResultUpdate(by="diagnosis", target="t", case=RESULTS[1].case, diagnosis=("clip.missing",)),
+    RunFinished(complete=True, seconds=1.5, target_seconds={"t": 1.5}),
+]
+TEXTS = [encode(line) for line in LINES]
+
+
+def folder_of(path: Path, lines: list[bytes], run: bytes | None = encode(RECORD).encode()) -> Path:
+    path.mkdir(exist_ok=True)
+    (path / "results.jsonl").write_bytes(b"".join(lines))
+    if run is None:
+        (path / "run.json").unlink(missing_ok=True)
+    else:
+        (path / "run.json").write_bytes(run)
+    return path
+
+
+def test_a_folder_of_another_form_is_named(tmp_path: Path) -> None:
+    folder_of(tmp_path, [], json.dumps({"schema": 1, "onnxspec": "0.2.0\x1b[2J", "results": 7}).encode())
+    with pytest.raises(RecordError, match=r"of onnxspec '0\.2\.0\\x1b\[2J' in form 1, this version reads"):
+        read_folder(tmp_path)
+    for schema in (SCHEMA + 1, None, "2", [], 10**30):
+        folder_of(tmp_path, [json.dumps({"record": "header", "schema": schema}).encode() + b"\n"], None)
+        if schema == 10**30:  # the reader does not accept such numbers
+            assert "64 bits" in read_folder(tmp_path).problems[1]
+            continue
+        with pytest.raises(RecordError, match="in form"):
+            read_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["run.json", "results.jsonl"])
+def test_a_file_that_is_a_folder_is_no_run(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(RecordError, match="so it is no run"):
+        read_folder(tmp_path)
+
+
+ODD: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats()  # infinity and NaN as Python writes them
+    | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the paths of all values inside a JSON value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(found for key, inner in inside for found in places(inner, (*path, key)))]
+
+
+@st.composite
+def mutated(draw: st.DrawFn, text: str) -> bytes:
+    """Draw a record with a value replaced, removed, added or doubled, or with its bytes cut or changed."""
+    mutation = draw(st.sampled_from(["replaced", "left out", "added", "twice", "cut", "bytes"]))
+    value = json.loads(text)
+    if mutation == "cut":
+        return text.encode()[: draw(st.integers(0, len(text) - 1))]
+    if mutation == "bytes":
+        raw = bytearray(text.encode())
+        raw[draw(st.integers(0, len(raw) - 1))] = draw(st.integers(0, 255))
+        return bytes(raw)
+    if mutation == "twice":
+        key = draw(st.sampled_from(sorted(value)))
+        return (text[:-1] + "," + json.dumps({key: draw(ODD)})[1:]).encode()
+    *path, last = draw(st.sampled_from(places(value)[1:]))
+    inner = copy.deepcopy(value)
+    holder = inner
+    for key in path:
+        holder = holder[key]
+    if mutation == "left out":
+        del holder[last]
+    elif mutation == "added" and isinstance(holder, dict):
+        holder[draw(st.text(max_size=4))] = draw(ODD)
+    else:
+        holder[last] = draw(ODD)
+    return json.dumps(inner).encode()
+
+
+def read_or_refused(folder: Path) -> RunFolder | str:
+    """Read a folder, or return the reason of a refusal, which can only be another format."""
+    try:
+        return read_folder(folder)
+    except RecordError as refusal:
+        reason = str(refusal)
+    assert "in form" in reason
+    assert "\n" not in reason
+    return reason
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_whatever_is_done_to_one_line_the_others_are_there(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    number = data.draw(st.integers(0, len(TEXTS) - 1))
+    changed = data.draw(mutated(TEXTS[number]).filter(lambda line: b"\n" not in line))
+    lines = [(changed if n == number else text.encode()) + b"\n" for n, text in enumerate(TEXTS)]
+    folder = folder_of(tmp_path_factory.mktemp("run"), lines)
+    read = read_or_refused(folder)
+    if isinstance(read, str):
+        assert number == 0  # of another format, by its first line
+        return
+    by_case = {r.case: r for r in read.results}
+    untouched = {r.case: r for n, r in enumerate(RESULTS, 2) if n != number}
+    for case, before in untouched.items():
+        assert by_case[case].verdict is before.verdict or number == 6
+        assert by_case[case].message == before.message or number == 6
+    assert len(by_case) <= len(RESULTS)
+    assert len(read.results) == len(by_case)
+    for problem in read.problems:
+        assert "\n" not in problem
+    if read.damaged:
+        assert any(problem.startswith(f"results.jsonl:{number + 1}: ") for problem in read.problems)
+    for row in read.results:  # results survive writing and reading
+        assert decode(encode(row), Result) == row
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_whatever_is_done_to_run_json_the_results_are_there(
+    tmp_path_factory: pytest.TempPathFactory, data: Any
+) -> None:
+    changed = data.draw(mutated(encode(RECORD)))
+    folder = folder_of(tmp_path_factory.mktemp("run"), [f"{text}\n".encode() for text in TEXTS], changed)
+    read = read_or_refused(folder)
+    if isinstance(read, str):
+        return
+    assert len(read.results) == len(RESULTS)
+    assert (read.info is None) == any("run.json cannot be read" in problem for problem in read.problems)
+    runs, _ = read_runs([folder])
+    assert len(runs[0].results) == len(RESULTS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_resuming_loses_no_whole_line(tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    """Lines are removed, doubled, moved and cut, with garbage between them.
+
+    A refusal changes no file. Otherwise every byte of a whole line remains, and no case has two results.
+    """
+    lines = [f"{text}\n".encode() for text in TEXTS]
+    chosen = data.draw(st.lists(st.sampled_from([*lines, b"garbage\n", b"\xff\n", b"{}\n"]), max_size=12))
+    whole = b"".join([lines[0], *chosen])
+    path = folder_of(tmp_path_factory.mktemp("run"), [whole[: data.draw(st.integers(0, len(whole)))]])
+    before = content(path)
+    try:
+        with RunWriter(path, resume=True) as writer:
+            writer.begin(BEGUN)
+            done = {r.case for r in writer.done}
+            assert len(done) == len(writer.done)
+            for row in RESULTS:
+                if row.case not in done:
+                    writer.append(row)
+    except RecordError:
+        assert content(path) == before
+        return
+    after = content(path)
+    kept = before["results.jsonl"].rpartition(b"\n")
+    assert after["results.jsonl"].startswith(kept[0] + kept[1])
+    read = read_folder(path).results
+    assert sorted(r.case for r in read) == sorted(r.case for r in RESULTS)
+    assert {r.case: r.verdict for r in read} == {r.case: r.verdict for r in RESULTS}
