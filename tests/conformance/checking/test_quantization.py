@@ -118,34 +118,26 @@ def test_a_scale_that_is_computed_is_not_checked() -> None:
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU"])
-def test_models_of_a_real_quantizer(op: str, tmp_path: Path) -> None:
+def test_models_of_a_real_quantizer(op: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     quantization = pytest.importorskip("onnxruntime.quantization")
-    weights = weights_of(op)
     rnn = recurrent(op, ("X", "W", "R", "B", "", "h0"))
     rnn.output.append("Y_h")
-    plain = model_of(
-        [rnn], {"X": (T, N, I), "h0": (1, N, H)}, {n: weights[n] for n in ("W", "R", "B")}, 21, ("Y", "Y_h")
-    )
-    onnx.save(plain, tmp_path / "plain.onnx")
+    model = model_of([rnn], {"X": (T, N, I), "h0": (1, N, H)}, weights_of(op), 21, ("Y", "Y_h"))
+    plain, static, dynamic = (tmp_path / f"{name}.onnx" for name in ("plain", "static", "dynamic"))
+    onnx.save(model, plain)
     feeds = iter([{"X": np.ones((T, N, I), np.float32), "h0": np.full((1, N, H), -0.5, np.float32)}])
 
     class Reader(quantization.CalibrationDataReader):  # type: ignore[misc,name-defined]
         def get_next(self) -> Any:
             return next(feeds, None)
 
-    logging.disable(logging.WARNING)
-    try:
-        made = tmp_path / "static.onnx"
-        quantization.quantize_static(
-            tmp_path / "plain.onnx", made, Reader(), quantization.QuantFormat.QDQ, op_types_to_quantize=[op]
-        )
-        quantization.quantize_dynamic(tmp_path / "plain.onnx", tmp_path / "dynamic.onnx")
-    finally:
-        logging.disable(logging.NOTSET)
-    assert sum(node.op_type == "DequantizeLinear" for node in onnx.load(made).graph.node) == 7
-    for name in ("static", "dynamic"):
-        checked = check_model(tmp_path / f"{name}.onnx")
-        assert (len(checked.nodes), checked.problems, checked.unchecked) == (1, (), ()), name
+    with caplog.at_level(logging.ERROR):
+        quantization.quantize_static(plain, static, Reader(), quantization.QuantFormat.QDQ, op_types_to_quantize=[op])
+        quantization.quantize_dynamic(plain, dynamic)
+    assert sum(node.op_type == "DequantizeLinear" for node in onnx.load(static).graph.node) == 7
+    for path in (static, dynamic):
+        checked = check_model(path)
+        assert (len(checked.nodes), checked.problems, checked.unchecked) == (1, (), ()), path
 
 
 def test_a_quantizing_node_without_an_output_and_extents_below_zero_break_nothing() -> None:

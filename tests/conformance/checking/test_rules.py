@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -106,26 +107,19 @@ def test_no_legal_model_that_can_be_drawn_is_an_error(spec: CaseSpec) -> None:
 
 def shown_by(op: str, version: int) -> list[Checked]:
     """Check models in which open clauses matter, and constant lengths that are out of range."""
-    cell = CELLS[op]
-    usual = list(cell.activations)
-    unused, used = "Relu", "LeakyRelu"  # an alpha for the second one may be the first entry or the second
-    models = [
-        one_node(op, version, activations=[usual[0].lower(), *usual[1:]]),
-        one_node(op, version, activations=["ThresholdedRelu", *usual[1:]], activation_alpha=[1.0]),
-        one_node(op, version, activations=["Affine", *usual[1:]]),
-        one_node(
-            op,
-            version,
-            direction="bidirectional",
-            activations=[unused, *usual[1:], used, *usual[1:]],
-            activation_alpha=[0.5],
-        ),
-        one_node(op, version, clip=0.0),
-        one_node(op, version, lengths=[T, 0]),
-        one_node(op, version, lengths=[T + 1, T]),
-        one_node(op, version, lengths=[T, -1]),
+    first, *others = CELLS[op].activations
+    both = ["Relu", *others, "LeakyRelu", *others]  # the alpha of the second one may be the first entry or the second
+    attributes: list[dict[str, Any]] = [
+        {"activations": [first.lower(), *others]},
+        {"activations": ["ThresholdedRelu", *others], "activation_alpha": [1.0]},
+        {"activations": ["Affine", *others]},
+        {"activations": both, "activation_alpha": [0.5], "direction": "bidirectional"},
+        {"clip": 0.0},
+        {"lengths": [T, 0]},
+        {"lengths": [T + 1, T]},
+        {"lengths": [T, -1]},
     ]
-    return [check_model(model) for model in models]
+    return [check_model(one_node(op, version, **changed)) for changed in attributes]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
