@@ -118,24 +118,21 @@ def test_an_error_in_an_operators_own_code_is_no_pass_and_no_failure_of_the_targ
     result.stdout.fnmatch_lines(["*not judged: the suite's fault or the operator's: LookupError: no such gate (*"])
 
 
-def test_every_case_is_in_one_item_and_items_are_few(pytester: pytest.Pytester) -> None:
+def test_every_case_is_in_one_item_by_its_most_special_feature(pytester: pytest.Pytester) -> None:
     specs = [spec for op, version in operator_versions() for spec in profile("core", op, version)]
     items, _ = pytester.inline_genitems(*SUITE, "--onnxspec-profile", "core")
     groups = [item for item in items if isinstance(item, Group)]
     assert Counter(spec.id for item in groups for spec in item.probes) == Counter(spec.id for spec in specs)
     assert len(items) < len(specs) / 2
-    for item in groups:
-        kinds = {(spec.op, spec.version, spec.type, item_group(spec)) for spec in item.probes}
-        assert len(kinds) == 1
-        assert item.name == "-".join(map(str, *kinds))
-
-
-def test_the_group_of_an_item_is_the_most_special_feature() -> None:
     for spec in profile("core", "LSTM", 14):
         group = item_group(SpecProbe(spec))
         assert group == "plain" or group in features_of(spec)
         if spec.clip is not None and spec.data == "dense" and spec.reruns == "none" and "Y" in spec.outputs:
             assert group in ("clip", "input-forget", "layout1")
+    for item in groups:
+        kinds = {(spec.op, spec.version, spec.type, item_group(spec)) for spec in item.probes}
+        assert len(kinds) == 1
+        assert item.name == "-".join(map(str, *kinds))
 
 
 # Outcomes of an item
@@ -227,6 +224,15 @@ SESSIONS: dict[str, tuple[tuple[str, ...], int, dict[str, int], list[str]]] = {
     ),
     "a lane": (of("onnxruntime+neg", "--onnxspec-case", DENSE), 0, {"passed": 1}, []),
     "optimized models": (of("onnxruntime+optimized", "--onnxspec-case", DENSE), 0, {"passed": 1}, []),
+} | {  # what cannot be carried out is one line
+    " ".join(options): ((*SUITE, *options), 2, {"errors": 1}, [f"onnxspec: {message}"])
+    for options, message in (
+        (("--onnxspec-target", "onnxruntim"), "unknown target 'onnxruntim'; nearest: onnxruntime*"),
+        (("--onnxspec-type", "flot32"), "unknown type 'flot32'; nearest: float32*"),
+        (("--onnxspec-op", "LSTM-8"), "unknown operator version '8'*"),
+        (("--onnxspec-profile", "cor"), "unknown profile 'cor'; nearest: core*"),
+        (("--onnxspec-expected", "absent.toml"), "*absent.toml: cannot be read: No such file or directory"),
+    )
 }  # fmt: skip
 """Arguments, exit code, outcomes, and lines of the output."""
 
@@ -260,24 +266,6 @@ def test_a_target_that_cannot_start_is_one_error(project: pytest.Pytester, worke
         ]
     )
     assert "Traceback" not in result.stdout.str()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--onnxspec-target", "onnxruntim"), "onnxspec: unknown target 'onnxruntim'; nearest: onnxruntime*"),
-        (("--onnxspec-type", "flot32"), "onnxspec: unknown type 'flot32'; nearest: float32*"),
-        (("--onnxspec-op", "LSTM-8"), "onnxspec: unknown operator version '8'*"),
-        (("--onnxspec-profile", "cor"), "onnxspec: unknown profile 'cor'; nearest: core*"),
-        (("--onnxspec-expected", "absent.toml"), "onnxspec: *absent.toml: cannot be read: No such file or directory"),
-    ],
-)
-def test_what_cannot_be_carried_out_is_one_line(
-    pytester: pytest.Pytester, options: tuple[str, ...], message: str
-) -> None:
-    result = pytester.runpytest_inprocess(*SUITE, *options)
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines([message])
 
 
 def test_the_suite_without_a_target_is_a_usage_error(pytester: pytest.Pytester) -> None:
@@ -326,7 +314,7 @@ def test_exit_at_the_first_failure_and_last_failed(project: pytest.Pytester) -> 
 
 @pytest.mark.long
 def test_xdist_gives_the_same_verdicts(project: pytest.Pytester) -> None:
-    few = [*of("onnxruntime"), "--onnxspec-profile", "smoke"]
+    few = of("onnxruntime", *SMOKE)
     alone = project.runpytest_inprocess(*few, "--junitxml", "alone.xml")
     spread = project.runpytest_subprocess(*few, "--junitxml", "spread.xml", "-n", "2")
     assert verdicts(project.path / "spread.xml") == verdicts(project.path / "alone.xml")
