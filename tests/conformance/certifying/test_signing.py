@@ -38,14 +38,17 @@ def key_pair(folder: Path, name: str, kind: str = "ed25519") -> tuple[Path, Path
     return secret, public
 
 
+Keys = dict[str, tuple[Path, Path]]
+
+
 @pytest.fixture(scope="module")
-def keys(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Path]]:
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
     folder = tmp_path_factory.mktemp("keys")
     return {name: key_pair(folder, name) for name in ("vendor", "stranger")}
 
 
 @pytest.fixture(scope="module")
-def signed_files(certified_run: Path, keys: dict[str, tuple[Path, Path]]) -> Files:
+def signed_files(certified_run: Path, keys: Keys) -> Files:
     private = read_key(keys["vendor"][0], private=True)
     files = packed(certified_run, signer=key_id(private.public_key()))
     return {**files, ENVELOPE: envelope_of(files[STATEMENT], private)}
@@ -59,7 +62,7 @@ def signature(files: Files, path: Path, key: Path | None) -> tuple[str, list[str
 
 
 def test_a_signed_package_says_by_whom_and_an_unsigned_one_that_nobody_answers(
-    signed_files: Files, certified_files: Files, keys: dict[str, tuple[Path, Path]], tmp_path: Path
+    signed_files: Files, certified_files: Files, keys: Keys, tmp_path: Path
 ) -> None:
     (_, vendor), (_, stranger) = keys["vendor"], keys["stranger"]
     assert signature(signed_files, tmp_path / "a.zip", vendor) == ("", [])
@@ -69,9 +72,7 @@ def test_a_signed_package_says_by_whom_and_an_unsigned_one_that_nobody_answers(
     assert "is unsigned" in signature(certified_files, tmp_path / "e.zip", vendor)[1][0]
 
 
-def test_the_envelope_is_one_of_dsse_about_a_statement_of_in_toto(
-    signed_files: Files, keys: dict[str, tuple[Path, Path]]
-) -> None:
+def test_the_envelope_is_one_of_dsse_about_a_statement_of_in_toto(signed_files: Files, keys: Keys) -> None:
     """The signature covers the pre-authentication encoding; checked without the library that signed."""
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
@@ -121,24 +122,23 @@ EDITS: dict[str, Callable[[Files], Files]] = {
 
 
 @pytest.mark.parametrize("name", EDITS)
-def test_what_is_no_signature_of_the_vendor_is_told(
-    name: str, signed_files: Files, keys: dict[str, tuple[Path, Path]], tmp_path: Path
-) -> None:
+def test_what_is_no_signature_of_the_vendor_is_told(name: str, signed_files: Files, keys: Keys, tmp_path: Path) -> None:
     assert documented("yes")[name] == "signature"
     assert signature(EDITS[name](signed_files), tmp_path / "p.zip", keys["vendor"][1])[1]
 
 
 def test_a_stranger_who_signs_a_vendors_package_signs_in_his_own_name(
-    signed_files: Files, keys: dict[str, tuple[Path, Path]], tmp_path: Path
+    signed_files: Files, keys: Keys, tmp_path: Path
 ) -> None:
-    stranger = read_key(keys["stranger"][0], private=True)
-    files = attested_files(signed_files, signer=key_id(stranger.public_key()))
-    files[ENVELOPE] = envelope_of(files[STATEMENT], stranger)
-    assert signature(files, tmp_path / "p.zip", keys["stranger"][1]) == ("", [])
+    secret, public = keys["stranger"]
+    key = read_key(secret, private=True)
+    files = attested_files(signed_files, signer=key_id(key.public_key()))
+    files[ENVELOPE] = envelope_of(files[STATEMENT], key)
+    assert signature(files, tmp_path / "p.zip", public) == ("", [])
     assert signature(files, tmp_path / "q.zip", keys["vendor"][1])[1]
 
 
-def test_what_is_no_key_is_said_in_a_line(tmp_path: Path, keys: dict[str, tuple[Path, Path]]) -> None:
+def test_what_is_no_key_is_said_in_a_line(tmp_path: Path, keys: Keys) -> None:
     (tmp_path / "text.pem").write_text("hello", encoding="utf-8")
     other, other_public = key_pair(tmp_path, "other", "ec")
     for path, private, reason in (
@@ -156,7 +156,7 @@ def test_what_is_no_key_is_said_in_a_line(tmp_path: Path, keys: dict[str, tuple[
 
 
 def test_certify_signs_and_verify_says_whose_package_it_is(
-    inside: Inside, tmp_path: Path, certified_run: Path, keys: dict[str, tuple[Path, Path]]
+    inside: Inside, tmp_path: Path, certified_run: Path, keys: Keys
 ) -> None:
     private, public = keys["vendor"]
     names = ["--product", "Runtime 2.1", "--vendor", "Example Ltd"]
