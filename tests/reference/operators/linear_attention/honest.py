@@ -147,26 +147,6 @@ def _lanes(h: Head, width: int = 8) -> None:
     h.S = state.T.copy()
 
 
-def _decode(h: Head, tile: int = 4) -> None:
-    """Compute a fused decode: d_v in tiles like a grid of blocks.
-
-    The state is read and written once a step, and outputs come from partial sums over parts of d_k.
-    """
-    for at in range(0, h.d_v, tile):
-        part = slice(at, at + tile)
-        S = h.S[:, part].copy()
-        for t in range(h.T):
-            cuts = np.array_split(np.arange(h.d_k), min(4, h.d_k))
-            factor = np.exp(h.g[t])
-            r = sum(((factor[c] * h.k[t, c]) @ S[c] for c in cuts), np.zeros(S.shape[1], f32))
-            w = h.b[t] * (h.v[t, part] - r) if h.delta else h.v[t, part]
-            S = factor[:, None] * S + np.outer(h.k[t], w)
-            for g in range(h.G):
-                sums = [h.q[g, t, c] @ S[c] for c in reversed(cuts)]
-                h.o[g, t, part] = sum(sums, np.zeros(S.shape[1], f32)) * h.scale
-        h.S[:, part] = S
-
-
 def solve_rows(A: Array, rhs: Array, rounding: Rounding) -> Array:
     """Return w of (I + A) w = rhs for a strictly lower A, by substitution."""
     w = np.zeros_like(rhs)
@@ -276,15 +256,12 @@ KERNELS: dict[str, Callable[[Attention], Outputs]] = {
     "reversed": kernel(partial(_sequential, order=_backwards)),
     "fused": kernel(_fused),
     "lanes": kernel(_lanes),
-    "decode": kernel(_decode),
     "chunks-64": kernel(_chunked),
-    "chunks-16": kernel(partial(_chunked, length=16)),
     "chunks-48-inverse": kernel(partial(_chunked, length=48, solve=by_inverse)),
     "chunks-64-two-solutions": kernel(partial(_chunked, solve=by_inverse, two_solutions=True)),
     "chunks-128-blocks": kernel(
         partial(_chunked, length=128, solve=partial(by_inverse, invert=inverse_blocks), base=base_two)
     ),
-    "chunks-7": kernel(partial(_chunked, length=7)),
     "chunks-32-split": kernel(partial(_chunked, length=32, decayed=split)),
     "triton": kernel(
         partial(
