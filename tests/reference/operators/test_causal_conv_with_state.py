@@ -10,7 +10,18 @@ import pytest
 from numpy.typing import NDArray
 
 from onnxspec.cases import build_case, family_of
-from onnxspec.reference import FAULTS, FORMATS, IllegalNode, Node, compare, evaluate, expect, operator_names, resolve
+from onnxspec.reference import (
+    FAULTS,
+    FORMATS,
+    IllegalNode,
+    Node,
+    compare,
+    evaluate,
+    expect,
+    operator_names,
+    resolve,
+    run_fault,
+)
 
 pytestmark = pytest.mark.skipif(
     "CausalConvWithState" not in operator_names(), reason="the installed onnx lacks its schema"
@@ -204,3 +215,51 @@ def test_onnxruntime_takes_a_state_window_on_cuda_only() -> None:
     model.graph.node[0].attribute.append(onnx.helper.make_attribute("state_window", 2))
     with pytest.raises(Exception, match="does not support state_window > 0"):
         runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+# Faults that are derived from the operator's form
+
+
+def test_each_input_output_and_choice_has_its_faults() -> None:
+    derived = {
+        *(f"{name}.ignored" for name in ("bias", "past-state")),
+        *(f"{name}.first-row" for name in ("input", "past-state")),
+        *(f"{name}.{end}" for name in ("input", "weight", "bias", "past-state") for end in ("kept", "overwritten")),
+        *(f"{n}.{end}" for n in ("output", "present-state") for end in ("zero", "shifted", "of-another-type")),
+        *(f"activation.{end}" for end in ("silu-as-none", "swish-as-none", "none-as-silu")),
+        *(f"accepts.{topic}" for topic in ("attributes", "inputs", "outputs", "types", "shapes", "activation")),
+    }
+    assert {f"causalconvwithstate.{end}" for end in derived} <= FAULTS.keys()
+
+
+def with_fault(fault: str, inputs: dict[str, Array], memory: dict[str, Any] | None = None) -> Array:
+    """Return the output of a node with silu by an implementation with a derived fault."""
+    fault = f"causalconvwithstate.{fault}"
+    return run_fault(FAULTS[fault], node(activation="silu"), inputs, memory=memory)["output"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "right"),
+    [
+        ("bias.ignored", lambda inputs: by_loops({n: a for n, a in inputs.items() if n != "bias"}, "silu")),
+        ("input.first-row", lambda inputs: by_loops({**inputs, "input": inputs["input"][[0, 0]]}, "silu")),
+        ("activation.silu-as-none", by_loops),
+        ("output.zero", lambda inputs: {"output": 0 * inputs["input"]}),
+        ("output.shifted", lambda inputs: {"output": np.roll(by_loops(inputs, "silu")["output"], 1, -1)}),
+    ],
+)
+def test_a_derived_fault_is_what_it_says(fault: str, right: Any) -> None:
+    inputs = tensors()
+    np.testing.assert_allclose(with_fault(fault, inputs), right(inputs)["output"], rtol=1e-5, atol=1e-6)
+
+
+def test_derived_faults_of_types_and_memory() -> None:
+    assert with_fault("output.of-another-type", tensors()).dtype == np.float16
+    memory: dict[str, Any] = {}
+    first, second = tensors(), tensors(seed=1)
+    with_fault("weight.kept", first, memory)
+    kept = by_loops({**second, "weight": first["weight"]}, "silu")["output"]
+    np.testing.assert_allclose(with_fault("weight.kept", second, memory), kept, rtol=1e-5, atol=1e-6)
+    right = by_loops(first, "silu")["output"]
+    np.testing.assert_allclose(with_fault("input.overwritten", first), right, rtol=1e-5, atol=1e-6)
+    assert not first["input"].any()
