@@ -13,9 +13,8 @@ from ..checking.check import check_model
 from ..checking.formatters import github_annotations, lines_of, plain, sarif, summary
 from ..checking.measured import read_measured
 from ..checking.problem import Checked, Level
-from ..checking.rule import MEASURED, Rule, rules
+from ..checking.rule import MEASURED, rules
 from ..checking.suppression import read_suppressions, suppressed, unused
-from ..probes.selection import UnknownName
 from ..results.environment import version_of
 from ..text import listed
 from .command import PATH
@@ -37,8 +36,7 @@ _STYLES = {"error": "red", "warning": "yellow", "note": "cyan", "": ""}
     multiple=True,
     help="Annotate nodes with the failures and refusals in RUN; repeatable.",
 )
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules and exit.")
-@click.option("--explain", metavar="RULE", help="Explain a rule and exit.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules, with what to do, and exit.")
 def check(
     models: Sequence[Path],
     form: str,
@@ -46,15 +44,14 @@ def check(
     suppress: Path | None,
     measured: Sequence[Path],
     list_rules: bool,
-    explain: str | None,
 ) -> None:
     """Find recurrent nodes of ONNX models that violate the ONNX specification, without running them.
 
     Exit code 0: no error; 1: an error was found, or onnxspec failed (with --strict: anything at all); 2: bad
     arguments, or a model that cannot be read.
     """
-    if list_rules or explain is not None:
-        _tell_rules(explain)
+    if list_rules:
+        put("".join(f"{rule.id}\t{rule.level.value}\t{rule.text}\t{rule.advice}\n" for rule in rules().values()))
         return
     if not models:
         fail("no model is given")
@@ -107,21 +104,3 @@ def _compared(checked: Checked) -> bool:
     told = {problem.rule for problem in checked.problems} | {unchecked.rule for unchecked in checked.unchecked}
     broken = any(problem.level is Level.ERROR for problem in checked.problems)
     return bool(checked.nodes) and not checked.inconclusive and not broken and MEASURED not in told
-
-
-def _tell_rules(asked: str | None) -> None:
-    if asked is None:
-        put("".join(f"{rule.id}\t{rule.level.value}\t{rule.text}\n" for rule in rules().values()))
-        return
-    if asked not in rules():
-        fail(str(UnknownName("rule", asked, list(rules()))))
-    put("".join(f"{line}\n" for line in _explained(rules()[asked])))
-
-
-def _explained(rule: Rule) -> list[str]:
-    lines = [f"{rule.id}  {rule.level.value}", "", rule.text]
-    if rule.clause is not None:
-        versions = ", ".join(map(str, rule.clause.versions))
-        lines += ["", f"status: {rule.clause.status}; versions {versions}", f"source: {rule.clause.source}"]
-    lines += ["", f"what to do: {rule.advice}"]
-    return [*lines, f"runtimes: {rule.runtimes}"] if rule.runtimes else lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from ..probes.selection import UnknownName, chosen_versions, operator_types, sel
 from ..running.run import Plan
 from .command import CORES, command_given, folder_named, op_option, target_called, targets_file_option, type_option
 from .execution import execute_plan, fresh_run
-from .terminal import warn
+from .terminal import fail, warn
 
 _MINUTES = 1.0
 
@@ -25,10 +26,7 @@ _MINUTES = 1.0
 @op_option
 @type_option
 @click.option("--minutes", metavar="M", type=click.FloatRange(min=0.0), help="Time to search [default: 1].")
-@click.option("--examples", metavar="N", type=click.IntRange(min=1), help="Number of cases, instead of a time.")
-@click.option(
-    "--seed", metavar="S", type=click.IntRange(min=0), help="Seed of the search [default: a new one, printed]."
-)
+@click.option("--examples", metavar="N[:SEED]", help="Number of cases, instead of a time.")
 @click.option("--out", "-o", metavar="DIR", type=folder_named, help="Results [default: new, in runs/].")
 @targets_file_option
 def fuzz(
@@ -36,8 +34,7 @@ def fuzz(
     op: Sequence[str],
     type: Sequence[str],
     minutes: float | None,
-    examples: int | None,
-    seed: int | None,
+    examples: str | None,
     out: Path | None,
     targets_file: Path | None,
 ) -> None:
@@ -54,10 +51,11 @@ def fuzz(
     if not versions:
         of_types = [name for name in operator_types() if name.partition(":")[2] in types]
         raise UnknownName("combination", selection.narrowed, of_types)
+    count, seed = _count_and_seed(examples) if examples is not None else (float("inf"), None)
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     warn(f"random cases of seed {seed}", "dim")
-    seconds = float("inf") if examples and minutes is None else 60 * (minutes or _MINUTES)
-    search = Search(versions, types, seed, seconds, examples or float("inf"), chosen.wrap)
+    seconds = float("inf") if examples is not None and minutes is None else 60 * (minutes or _MINUTES)
+    search = Search(versions, types, seed, seconds, count, chosen.wrap)
     ops = tuple(dict.fromkeys(name for name, _ in versions))
     selection = replace(selection, profile=f"fuzz-seed-{seed}", ops=ops, types=tuple(types))
     plan = Plan(
@@ -70,3 +68,10 @@ def fuzz(
         jobs=CORES,
     )
     execute_plan(plan, out or fresh_run(), named=out is not None)
+
+
+def _count_and_seed(text: str) -> tuple[int, int | None]:
+    match = re.fullmatch(r"([1-9][0-9]{0,8})(?::([0-9]{1,9}))?", text)
+    if match is None:
+        fail(f"--examples takes a number of cases, or one with a seed, N:SEED; not {text[:60]!r}")
+    return int(match[1]), None if match[2] is None else int(match[2])

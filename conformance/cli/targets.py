@@ -25,15 +25,14 @@ _FORMS = (
 
 @click.command()
 @targets_file_option
-@click.option("--all", is_flag=True, help="Also start targets on other machines and in containers.")
-def list_targets(targets_file: Path | None, all: bool) -> None:
+def list_targets(targets_file: Path | None) -> None:
     """List the targets, and how to install missing ones.
 
-    Every runtime is started once, in its own process; those on other machines and in containers only with --all.
+    Every runtime is started once, in its own process, but for those on other machines and in containers.
     """
     if targets_file is None and Path("targets.toml").is_file():
         targets_file = Path("targets.toml")
-    findings = survey_targets(targets_file, commands=all)
+    findings = survey_targets(targets_file)
     for kind, heading in _HEADINGS.items():
         of_kind = [finding for finding in findings if finding.kind == kind]
         if of_kind:
@@ -65,6 +64,6 @@ def _lines(finding: Surveyed) -> Iterator[str]:
         if mend:
             yield f"    to install: {mend}"
     elif target is not None and target.is_command:
-        yield "    not started: --all does"
+        yield "    not started: 'onnxspec run --target' does"
     if finding.facts.tested and finding.kind != "table":
         yield f"    tested: {finding.facts.tested}"

@@ -76,11 +76,8 @@ def facts_of(source: str) -> Facts:
     )
 
 
-def survey_targets(targets_file: Path | None = None, *, commands: bool = False) -> list[Surveyed]:
-    """Return all known targets; those that are local processes of this machine are started.
-
-    commands
-        Whether to start targets with a command of their own, too: they may be on another machine.
+def survey_targets(targets_file: Path | None = None) -> list[Surveyed]:
+    """Return all known targets, started but for those with a command of their own, which may be on another machine.
 
     Raise TargetError for a file that cannot be read.
     """
@@ -89,7 +86,7 @@ def survey_targets(targets_file: Path | None = None, *, commands: bool = False) 
     if targets_file is not None:
         findings += [_found(name, "table", targets_file) for name in table_names(targets_file)]
     with ThreadPoolExecutor(_TOGETHER) as pool:
-        return list(pool.map(lambda each: _started(each, commands), findings))
+        return list(pool.map(_started, findings))
 
 
 def _found(name: str, kind: str, file: Path | None = None) -> Surveyed:
@@ -109,9 +106,9 @@ def _facts(adapter: str) -> Facts:
         return Facts()
 
 
-def _started(finding: Surveyed, commands: bool) -> Surveyed:
+def _started(finding: Surveyed) -> Surveyed:
     target = finding.target
-    if target is None or (not commands and target.is_command):
+    if target is None or target.is_command:
         return finding
     try:
         with TargetProcess(target) as process:

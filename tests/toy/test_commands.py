@@ -195,7 +195,7 @@ def test_every_command_knows_a_richer_one(targets: Any, tmp_path: Path) -> None:
             "generate": ("generate", "--out", tmp_path / "cases", "--case", case, "--all"),
             "check": ("check", model),
             "model": ("run", model, *of("kept", "forward"), *targets, "--out", tmp_path / "model"),
-            "fuzz": ("fuzz", *op, *of("forward"), *targets, "--examples", "8", "--seed", "1",
+            "fuzz": ("fuzz", *op, *of("forward"), *targets, "--examples", "8:1",
                      "--out", tmp_path / "fuzz"),
             "prove": ("prove", *op, "--out", tmp_path / "proof.csv"),
             "certify": ("certify", lane, "--out", package, "--product", "toy", "--vendor", "nobody"),

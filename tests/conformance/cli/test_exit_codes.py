@@ -43,6 +43,7 @@ RUN = ("run", "--case", WRONG, *REFERENCE, "--out", "wrong")
         (2, ("verify", "nowhere.zip")),
         (2, ("prove", "--op", "nothing")),
         (2, ("fuzz", "--target", "nothing")),
+        (2, ("fuzz", "--examples", "0")),
         (3, ("fuzz", "--target", "backend:nowhere", "--examples", "1")),
         (0, ("check", "right.onnx")),
         (1, ("check", "invalid.onnx")),
