@@ -25,10 +25,10 @@ from onnxspec.conformance.probes.stream import tried
 from onnxspec.conformance.running.adapter_kit import AdapterContract
 from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.conformance.workers import worker
-from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
+from onnxspec.conformance.workers.job import Job
 from onnxspec.conformance.workers.process import TargetProcess
 
-from ..misbehaving import PROGRAM, X, job
+from ..misbehaving import PROGRAM, X, failure_to_start, job, outcomes, statuses
 from ..targets.small_models import identity
 
 ROOT = Path(__file__).parents[3]
@@ -55,28 +55,23 @@ def fake(tmp_path: Path) -> Target:
     return parse_target("fake", tmp_path / "targets.toml")
 
 
-def run(target: Target, *jobs: Job) -> list[Outcome]:
-    with TargetProcess(target) as process:
-        process.start()
-        return list(process.run(jobs))
-
-
 # The documentation
 
 
-def blocks() -> list[bytes]:
-    """Return the frames in the documentation, as bytes."""
+def noted_blocks() -> list[list[tuple[bytes, str]]]:
+    """Return the frames in the documentation: lines of bytes, each with its note."""
     text = DOCUMENT.read_text(encoding="utf-8")
     texts = re.findall(r"^```hex\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    return [b"".join(bytes.fromhex(line[:47]) for line in block.splitlines()) for block in texts]
+    return [[(bytes.fromhex(line[:47]), line[49:]) for line in block.splitlines()] for block in texts]
+
+
+def blocks() -> list[bytes]:
+    return [b"".join(data for data, _ in block) for block in noted_blocks()]
 
 
 def test_the_documents_notes_are_right() -> None:
     """The notes beside the bytes give texts and lengths."""
-    text = DOCUMENT.read_text(encoding="utf-8")
-    lines = [line for block in re.findall(r"^```hex\n(.*?)^```$", text, re.M | re.S) for line in block.splitlines()]
-    notes = [(bytes.fromhex(line[:47]), line[49:]) for line in lines]
-    for data, note in notes:
+    for data, note in (line for block in noted_blocks() for line in block):
         if match := re.fullmatch(r"(?:header|body): (\d+) bytes", note):
             assert int.from_bytes(data, "little") == int(match[1])
         elif note.startswith("magic: "):
@@ -172,7 +167,7 @@ def test_arrays_of_every_type_and_shape_go_there_and_back(fake: Target) -> None:
         *(np.array([0, 200]).astype(dtype) for dtype in ("i1", "u1", "i2", "u2", "u4", "u8", "f8")),
     ]
     feed = {f"in {number}": value for number, value in enumerate(values)}
-    (outcome,) = run(fake, job("", "", feed, {"X": X}))
+    (outcome,) = outcomes(fake, job("", "", feed, {"X": X}))
     assert (outcome.status, outcome.phase, outcome.seconds) == ("ran", "run", 0.25)
     (first,), (second,) = outcome.outputs
     for got, must in zip((*first, *second), (*values, X), strict=True):
@@ -192,7 +187,7 @@ def test_what_it_reports_is_what_there_is(fake: Target) -> None:
         "report['captured'] = 'so to speak'",
         "",
     ]
-    refused, fell, no_array, chance, changed, printed, good = run(fake, *map(job, orders))
+    refused, fell, no_array, chance, changed, printed, good = outcomes(fake, *orders)
     assert (refused.status, refused.phase, refused.message) == ("refused", "load", "not this one")
     assert refused.outputs == ((),)
     assert (fell.status, fell.message, fell.proof) == ("fell-back", "ran on the CPU", "node 1: CPU")
@@ -205,16 +200,10 @@ def test_what_it_reports_is_what_there_is(fake: Target) -> None:
 
 
 def test_it_may_greet_and_refuse_to_start(fake: Target) -> None:
-    assert run(replace(fake, environment={"OPENING": "os.write(wire, b'Welcome!\\n')"}), job())[0].status == "ran"
-    with TargetProcess(replace(fake, options={"colour": 1})) as process:  # noqa: SIM117
-        with pytest.raises(TargetUnavailable, match="unknown option 'colour'"):
-            process.start()
-
-
-def test_a_program_that_is_not_there_is_told(fake: Target) -> None:
-    with TargetProcess(replace(fake, command=("no-such-program",))) as process:  # noqa: SIM117
-        with pytest.raises(TargetUnavailable, match="cannot start 'no-such-program': No such file"):
-            process.start()
+    assert statuses(replace(fake, environment={"OPENING": "os.write(wire, b'Welcome!\\n')"}), "") == ["ran"]
+    assert "unknown option 'colour'" in str(failure_to_start(replace(fake, options={"colour": 1})))
+    missing = str(failure_to_start(replace(fake, command=("no-such-program",))))
+    assert "cannot start 'no-such-program': No such file" in missing
 
 
 # In JavaScript
@@ -249,7 +238,7 @@ import { serve } from "PROTOCOL";
 await serve(async (options) => {
   if (options.fail) throw new Error("no such device");
   return {
-    describe: () => ({ runtime: "scripted", version: "1", seen: process.env.SEEN }),
+    describe: () => ({ runtime: "scripted", version: "1" }),
     prepare: async (model) => {
       const words = Buffer.from(model).toString();
       if (words === "refuse") throw new Error("not this one");
@@ -284,10 +273,8 @@ def scripted(node: None, tmp_path: Path) -> Target:
 def test_the_protocol_in_javascript(scripted: Target) -> None:
     half = np.array([[1.5, np.nan]], ml_dtypes.bfloat16)
     feeds = {"a": X, "b": half, "c": np.zeros((3, 0), np.int64), "d": np.array(True)}
-    good, refused, raw, printed, changed, after = run(
-        replace(scripted, environment={"SEEN": "yes"}),
-        job("", "", feeds, {"a": X + 1}),
-        *map(job, ("refuse", "raw", "print", "change", "")),
+    good, refused, raw, printed, changed, after = outcomes(
+        scripted, job("", "", feeds, {"a": X + 1}), "refuse", "raw", "print", "change", ""
     )
     for got, must in zip(good.outputs[0][0], feeds.values(), strict=True):
         assert got is not None
@@ -303,21 +290,18 @@ def test_the_protocol_in_javascript(scripted: Target) -> None:
 
 @pytest.mark.parametrize(("words", "said"), [("trap", "SIGABRT"), ("exit", "exit code 3")])
 def test_what_ends_javascript_costs_one_job(scripted: Target, words: str, said: str) -> None:
-    before, ended, after = run(scripted, job(), job(words), job())
+    before, ended, after = outcomes(scripted, "", words, "")
     assert (before.status, ended.status, after.status) == ("ran", "crashed", "ran")
     assert said in ended.message
     assert words != "trap" or "last words" in ended.captured
 
 
 def test_an_endless_loop_in_javascript_costs_its_time(scripted: Target) -> None:
-    outcomes = run(replace(scripted, time_limit=3.0), job(), job("loop"), job())
-    assert [outcome.status for outcome in outcomes] == ["ran", "timed-out", "ran"]
+    assert statuses(replace(scripted, time_limit=2.0), "", "loop", "") == ["ran", "timed-out", "ran"]
 
 
 def test_javascript_that_cannot_load_its_runtime_says_so(scripted: Target) -> None:
-    with TargetProcess(replace(scripted, options={"fail": True})) as process:  # noqa: SIM117
-        with pytest.raises(TargetUnavailable, match="Error: no such device"):
-            process.start()
+    assert "Error: no such device" in str(failure_to_start(replace(scripted, options={"fail": True})))
 
 
 @pytest.mark.usefixtures("web")
@@ -348,6 +332,6 @@ def test_what_becomes_of_an_lstm_in_onnxruntime_web(web: Target, change: dict[st
 
 def test_onnxruntime_web_says_that_it_has_no_bfloat16(web: Target) -> None:
     value = np.ones((2, 3), ml_dtypes.bfloat16)
-    (outcome,) = run(web, Job("a", identity("bfloat16"), ({"X": value},)))
+    (outcome,) = outcomes(web, Job("a", identity("bfloat16"), ({"X": value},)))
     assert outcome.status == "refused"
     assert outcome.message == "Error: unsupported data type: 16"

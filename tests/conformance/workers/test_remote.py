@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shlex
 import shutil
 import socket
@@ -22,10 +23,10 @@ import numpy as np
 import pytest
 
 from onnxspec.conformance.targets.target import Target
-from onnxspec.conformance.workers.job import Job, Outcome, TargetUnavailable
 from onnxspec.conformance.workers.process import TargetProcess
 
 from ..miniatures import Finished, naming, pick, read_results
+from ..misbehaving import CRASHES, X, adapter, failure_to_start, job, outcomes
 
 Inside = Callable[..., Finished]
 
@@ -39,47 +40,33 @@ pytestmark = [
     pytest.mark.skipif(SSH is None or KEYGEN is None, reason="there is no ssh client (Debian: openssh-client)"),
 ]
 
-ADAPTER = '''
-import os, platform, signal, sys, time
+CHECKOUT = str(ROOT / "pyproject.toml")
+SPY = f'''
+with open(os.path.expanduser("~/workers"), "a") as file:
+    file.write(str(os.getpid()) + "\\n")
 
-class Adapter:
-    def __init__(self, options):
-        self.options = options
-        with open(os.path.expanduser("~/workers"), "a") as file:
-            file.write(str(os.getpid()) + "\\n")
-    def describe(self):
-        return {"runtime": "spy", "version": "1", "uid": os.getuid(), "home": os.path.expanduser("~"),
-                "checkout": os.path.exists(os.path.join(self.options["checkout"], "pyproject.toml")),
-                "variable": os.environ.get("VARIABLE"), "directory": os.getcwd(), "path": sys.path[0]}
-    def prepare(self, model):
-        return Session(model.decode())
+DESCRIPTION.update(uid=os.getuid(), variable=os.environ.get("VARIABLE"), directory=os.getcwd(), path=sys.path[0],
+                   checkout=os.path.exists({CHECKOUT!r}))
 
 def server():
     """Id of the process that holds the connection: the nearest one above that is an sshd."""
     pid = os.getpid()
     while True:
-        with open("/proc/{}/stat".format(pid)) as file:
+        with open("/proc/{{}}/stat".format(pid)) as file:
             name, fields = file.read().rpartition(")")[::2]
         if name.split("(")[1].startswith("sshd"):
             return pid
         pid = int(fields.split()[1])
 
-class Session:
-    def __init__(self, order):
-        self.order = order
-    def run(self, feeds):
-        print("doing:", self.order)
-        if self.order == "abort":
-            os.abort()
-        if self.order == "sleep":
-            time.sleep(1000)
-        if self.order in ("drop once", "drop always"):
-            done = os.path.expanduser("~/dropped")
-            if self.order == "drop always" or not os.path.exists(done):
-                open(done, "w").close()
-                os.kill(server(), signal.SIGKILL)
-                time.sleep(1000)
-        return [feeds["X"] + 1]
+def drop():
+    os.kill(server(), signal.SIGKILL)
+    time.sleep(1000)
+
+def drop_once():
+    done = os.path.expanduser("~/dropped")
+    if not os.path.exists(done):
+        open(done, "w").close()
+        drop()
 '''
 
 
@@ -120,7 +107,7 @@ def box(request: pytest.FixtureRequest) -> Iterator[Box]:
         home = folder / "home"
         home.mkdir()
         _keys(folder)
-        name, uid = ("stranger", UID) if apart else (_user_name(), os.getuid())
+        name, uid = ("stranger", UID) if apart else (pwd.getpwuid(os.getuid()).pw_name, os.getuid())
         if apart:
             os.chown(home, uid, uid)
         with socket.socket() as probe:
@@ -149,12 +136,6 @@ def box(request: pytest.FixtureRequest) -> Iterator[Box]:
             privileges.rmdir()
 
 
-def _user_name() -> str:
-    import pwd
-
-    return pwd.getpwuid(os.getuid()).pw_name
-
-
 def _keys(folder: Path) -> None:
     for name in ("host", "user"):
         command = [str(KEYGEN), "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name)]
@@ -164,29 +145,28 @@ def _keys(folder: Path) -> None:
 
 
 def _configure(folder: Path, port: int, name: str) -> None:
-    server = {
-        "ListenAddress": f"127.0.0.1:{port}",
-        "HostKey": folder / "host",
-        "AuthorizedKeysFile": folder / "authorized",
-        "PidFile": "none",
-        "AuthenticationMethods": "publickey",
-        "StrictModes": "no",
-        "UsePAM": "no",
-        "PrintMotd": "no",
-    }
-    client = {
-        "HostName": "127.0.0.1",
-        "Port": port,
-        "User": name,
-        "IdentityFile": folder / "user",
-        "IdentitiesOnly": "yes",
-        "UserKnownHostsFile": folder / "known",
-        "StrictHostKeyChecking": "yes",
-        "BatchMode": "yes",
-        "LogLevel": "ERROR",
-    }
-    (folder / "sshd_config").write_text("".join(f"{key} {value}\n" for key, value in server.items()))
-    (folder / "ssh_config").write_text("Host box\n" + "".join(f"  {key} {value}\n" for key, value in client.items()))
+    (folder / "sshd_config").write_text(f"""\
+ListenAddress 127.0.0.1:{port}
+HostKey {folder}/host
+AuthorizedKeysFile {folder}/authorized
+PidFile none
+AuthenticationMethods publickey
+StrictModes no
+UsePAM no
+PrintMotd no
+""")
+    (folder / "ssh_config").write_text(f"""\
+Host box
+HostName 127.0.0.1
+Port {port}
+User {name}
+IdentityFile {folder}/user
+IdentitiesOnly yes
+UserKnownHostsFile {folder}/known
+StrictHostKeyChecking yes
+BatchMode yes
+LogLevel ERROR
+""")
     (folder / "known").write_text(f"[127.0.0.1]:{port} {(folder / 'host.pub').read_text()}")
 
 
@@ -220,53 +200,36 @@ def _namespace(folder: Path, home: Path, start: list[str]) -> str:
 
 @pytest.fixture
 def spy(box: Box, tmp_path: Path) -> Target:
-    (tmp_path / "spy.py").write_text(ADAPTER)
-    (box.home / "dropped").unlink(missing_ok=True)
-    return Target(
-        "box",
-        str(tmp_path / "spy.py"),
-        {"checkout": str(ROOT)},
-        box.command,
-        {"VARIABLE": 'it\'s a "test" $HOME'},
-        time_limit=3.0,
-    )
-
-
-X = np.arange(6, dtype=np.float32).reshape(2, 3)
-
-
-def outcomes(target: Target, *orders: str) -> list[Outcome]:
-    with TargetProcess(target) as process:
-        process.start()
-        return list(process.run(Job(order, order.encode(), ({"X": X},)) for order in orders))
+    for name in ("dropped", "workers"):
+        (box.home / name).unlink(missing_ok=True)
+    return adapter(tmp_path, SPY, {"VARIABLE": 'it\'s a "test" $HOME'}, command=box.command, time_limit=3.0)
 
 
 def test_nothing_is_there_but_what_the_protocol_brought(box: Box, spy: Target) -> None:
     with TargetProcess(spy) as process:
         description = process.start()
-        (outcome,) = process.run([Job("k", b"go", ({"X": X},))])
+        (outcome,) = process.run([job("print('doing this')")])
     assert description["uid"] == box.uid
     assert description["variable"] == 'it\'s a "test" $HOME'
     assert description["checkout"] is (box.uid == os.getuid())
     assert description["path"] not in ("", description["directory"])
     assert outcome.status == "ran"
-    assert np.array_equal(np.asarray(outcome.outputs[0][0][0]), X + 1)
-    assert "doing: go" in outcome.captured
+    assert np.array_equal(np.asarray(outcome.outputs[0][0][0]), X)
+    assert "doing this" in outcome.captured
 
 
 def test_a_crash_there_is_told_with_its_signal_and_its_last_words(spy: Target) -> None:
-    before, crash, after = outcomes(spy, "go", "abort", "go")
+    before, crash, after = outcomes(spy, "", CRASHES["aborts"].code, "")
     assert (before.status, after.status) == ("ran", "ran")
     assert (crash.status, crash.signal) == ("crashed", "SIGABRT")
-    assert "doing: abort" in crash.captured
+    assert "last words" in crash.captured
     assert "Fatal Python error: Aborted" in crash.captured
 
 
 def test_a_hang_there_costs_its_time_and_its_worker_is_gone(box: Box, spy: Target) -> None:
-    (box.home / "workers").unlink(missing_ok=True)
-    hang, after = outcomes(replace(spy, time_limit=3.0), "sleep", "go")
+    hang, after = outcomes(spy, "print('waiting'); time.sleep(1000)", "")
     assert (hang.status, after.status) == ("timed-out", "ran")
-    assert "doing: sleep" in hang.captured
+    assert "waiting" in hang.captured
     assert len(box.workers()) >= 2
     wait_until_gone(box)
 
@@ -279,17 +242,16 @@ def wait_until_gone(box: Box) -> None:
 
 
 def test_a_connection_that_is_lost_once_costs_nothing(box: Box, spy: Target) -> None:
-    (box.home / "workers").unlink(missing_ok=True)
-    orders = [*["go"] * 5, "drop once", *["go"] * 5]
-    returned = outcomes(spy, *orders)
-    assert [outcome.key for outcome in returned] == orders
+    codes = [*[""] * 5, "drop_once()", *[""] * 5]
+    returned = outcomes(spy, *codes)
+    assert [outcome.key for outcome in returned] == [code or "good" for code in codes]
     assert {outcome.status for outcome in returned} == {"ran"}
     assert len(box.workers()) >= 2
     wait_until_gone(box)
 
 
 def test_a_case_that_loses_the_connection_every_time_is_the_only_one_blamed(spy: Target) -> None:
-    returned = outcomes(spy, "go", "drop always", "go", "abort", "go")
+    returned = outcomes(spy, "", "drop()", "", "os.abort()", "")
     assert [outcome.status for outcome in returned] == ["ran", "crashed", "ran", "crashed", "ran"]
     assert "exit code 255" in returned[1].message
     assert returned[3].signal == "SIGABRT"
@@ -297,13 +259,9 @@ def test_a_case_that_loses_the_connection_every_time_is_the_only_one_blamed(spy:
 
 def test_a_machine_that_cannot_be_reached_is_unavailable_and_says_why(box: Box, spy: Target) -> None:
     nowhere = tuple("no-such-user@box" if word == "box" else word for word in box.command)
-    with TargetProcess(replace(spy, command=nowhere)) as process, pytest.raises(TargetUnavailable) as caught:
-        process.start()
-    assert "Permission denied" in str(caught.value)
+    assert "Permission denied" in str(failure_to_start(replace(spy, command=nowhere)))
     missing = (*box.command[:-1], "no-such-python {stdin}")
-    with TargetProcess(replace(spy, command=missing)) as process, pytest.raises(TargetUnavailable) as caught:
-        process.start()
-    assert "no-such-python" in str(caught.value)
+    assert "no-such-python" in str(failure_to_start(replace(spy, command=missing)))
 
 
 def test_a_real_runtime_there_gets_the_verdicts_that_it_gets_here(inside: Inside, box: Box, tmp_path: Path) -> None:
@@ -311,14 +269,10 @@ def test_a_real_runtime_there_gets_the_verdicts_that_it_gets_here(inside: Inside
     file.write_text(f'[box]\nadapter = "onnxruntime"\ncommand = {json.dumps(box.command)}\n')
     cases = naming([*pick(3), *pick(2, types=("float16",)), *pick(1, lambda s: s.N == 0)])
     plain = ("--expected", "none", "--no-extra")
-    codes = [
-        inside("run", "--targets-file", file, "--target", name, *cases, "--out", name, *plain).code
-        for name in ("box", "onnxruntime")
-    ]
-    assert codes == [1, 1]
-    far, near = (
-        [(r["case"], r["verdict"], r["worst"]) for r in read_results(tmp_path / name)]
-        for name in ("box", "onnxruntime")
-    )
+    verdicts = []
+    for name in ("box", "onnxruntime"):
+        assert inside("run", "--targets-file", file, "--target", name, *cases, "--out", name, *plain).code == 1
+        verdicts.append([(r["case"], r["verdict"], r["worst"]) for r in read_results(tmp_path / name)])
+    far, near = verdicts
     assert far == near
     assert "crashed" in {verdict for _, verdict, _ in far}
