@@ -34,6 +34,9 @@ INPUTS = ("X", "W", "R", "B")
 FED = {"X": np.linspace(-1, 1, T * N * I, dtype=np.float32).reshape(T, N, I)}
 
 
+NOT_TAKEN = "no data: the branch that it is in was not taken with these inputs"
+
+
 def cases_of(model: onnx.ModelProto, folder: Path, **fed: Any) -> list[NodeCase]:
     """Extract the nodes of a model; every model that is written passes the checker, which backends may require."""
     path = folder / "model.onnx"
@@ -126,26 +129,23 @@ def test_what_flows_inside_ifs_two_deep_is_captured(tmp_path: Path) -> None:
     not_taken, deep = cases_of(model, tmp_path, **FED, c=np.array(True))
     assert deep.node == "/outer:then_branch/inner:then_branch/deep"
     np.testing.assert_array_equal(runs(tmp_path, deep)[0][0]["X"], -FED["X"])
-    assert (not_taken.case, not_taken.why) == ("", "no data: the branch that it is in was not taken with these inputs")
+    assert (not_taken.case, not_taken.why) == ("", NOT_TAKEN)
     swapped = cases_of(model, tmp_path, **FED, c=np.array(False))
     assert [bool(case.case) for case in swapped] == [True, False]
 
 
-def test_a_node_in_a_loop_has_a_run_for_each_of_its_first_runs(tmp_path: Path) -> None:
-    nodes = [helper.make_node("Add", ["x", "x"], ["x2"]), recurrent("LSTM", ("x2", *INPUTS[1:]))]
-    model = model_of([loop(nodes, "x2")], {"X": (T, N, I)}, {**RIGHT, "M": np.array(5, np.int64)})
-    (case,) = cases_of(model, tmp_path, **FED)
-    sequences = [inputs["X"] for inputs, _ in runs(tmp_path, case)]
-    assert len(sequences) == 3
-    for k, X in enumerate(sequences):
-        np.testing.assert_array_equal(X, FED["X"] * np.float32(2 ** (k + 1)))
+def test_a_node_in_a_loop_or_scan_has_a_run_for_each_of_its_first_runs(tmp_path: Path) -> None:
+    many = np.stack([FED["X"], FED["X"] / 2])
+    double = [helper.make_node("Add", ["x", "x"], ["x2"]), recurrent("LSTM", ("x2", *INPUTS[1:]))]
+    for body, inputs, fed, expected in (
+        (loop(double, "x2"), {"X": (T, N, I)}, FED, [FED["X"] * np.float32(2**k) for k in (1, 2, 3)]),
+        (scan([recurrent("LSTM", ("x", *INPUTS[1:]))]), {"Xs": (2, T, N, I)}, {"Xs": many}, many),
+    ):
+        (case,) = cases_of(model_of([body], inputs, {**RIGHT, "M": np.array(5, np.int64)}), tmp_path, **fed)
+        np.testing.assert_array_equal([inputs["X"] for inputs, _ in runs(tmp_path, case)], expected)
 
 
-@pytest.mark.parametrize(("times", "below", "why"), [
-    (4, 10, ""),
-    (4, 0, "no data: the branch that it is in was not taken with these inputs"),
-    (0, 10, "no data: the branch that it is in was not taken with these inputs"),
-])  # fmt: skip
+@pytest.mark.parametrize(("times", "below", "why"), [(4, 10, ""), (4, 0, NOT_TAKEN), (0, 10, NOT_TAKEN)])
 def test_a_node_in_a_branch_in_a_loop(tmp_path: Path, times: int, below: int, why: str) -> None:
     then = branch([recurrent("LSTM", ("x", "W", "R"))], "Y")
     other = branch([helper.make_node("Identity", ["zeros"], ["same"])], "same")
@@ -160,13 +160,6 @@ def test_a_node_in_a_branch_in_a_loop(tmp_path: Path, times: int, below: int, wh
     (case,) = cases_of(model, tmp_path, **FED)
     assert case.why == why
     assert bool(case.case) == (not why)
-
-
-def test_a_node_in_a_scan(tmp_path: Path) -> None:
-    many = np.stack([FED["X"], FED["X"] / 2])
-    model = model_of([scan([recurrent("LSTM", ("x", *INPUTS[1:]))])], {"Xs": (2, T, N, I)}, RIGHT)
-    (case,) = cases_of(model, tmp_path, Xs=many)
-    np.testing.assert_array_equal([inputs["X"] for inputs, _ in runs(tmp_path, case)], many)
 
 
 def test_every_call_of_a_function_is_a_node_of_its_own(tmp_path: Path) -> None:
