@@ -7,6 +7,7 @@ import sys
 import types
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import onnxruntime
 import pytest
@@ -83,27 +84,16 @@ def test_an_empty_record_leaves_the_proof_to_the_profile(
     profile.write_text(json.dumps([{"cat": "Node", "name": "n", "args": {"provider": where, "op_name": "LSTM"}}]))
     names = adapter()
 
-    class Recorded:
-        def __init__(self, model: bytes, options: Any, **more: Any) -> None:
-            self.profiling = options.enable_profiling
-
-        def get_provider_graph_assignment_info(self) -> list[Any]:
-            return []
-
-        def end_profiling(self) -> str:
-            assert self.profiling
-            return str(profile)
-
-        get_inputs = get_outputs = get_provider_graph_assignment_info
-
-        def get_providers(self) -> list[str]:
-            return ["P"]
-
-        def disable_fallback(self) -> None:
-            pass
+    def session_of(model: bytes, options: Any, **more: Any) -> MagicMock:
+        session = MagicMock()
+        for empty in (session.get_provider_graph_assignment_info, session.get_inputs, session.get_outputs):
+            empty.return_value = []
+        session.get_providers.return_value = ["P"]
+        session.end_profiling.return_value = str(profile) if options.enable_profiling else None
+        return session
 
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: ["P"])
-    monkeypatch.setattr(onnxruntime, "InferenceSession", Recorded)
+    monkeypatch.setattr(onnxruntime, "InferenceSession", session_of)
     session = names["Adapter"]({**names["OPTION_DEFAULTS"], "provider": "P"}).prepare(b"a model")
     if where == "P":
         session.finish()
@@ -135,28 +125,13 @@ def test_a_digest_in_an_option_is_that_of_the_model(monkeypatch: pytest.MonkeyPa
     assert seen[0] == {"device_id": "0", "fast": "1"}
 
 
-class Plugins(types.SimpleNamespace):
-    """onnxruntime's interface for plug-ins, with a provider that does not exist."""
-
-    __version__ = "1.31.0"
-
-    def __init__(self, *devices: tuple[str, str]) -> None:
-        self.registered: list[tuple[str, str]] = []
-        self.devices = [
-            types.SimpleNamespace(ep_name=n, device=types.SimpleNamespace(type=types.SimpleNamespace(name=kind)))
-            for n, kind in devices
-        ]
-
-    def register_execution_provider_library(self, name: str, path: str) -> None:
-        self.registered.append((name, path))
-
-    def get_ep_devices(self) -> list[Any]:
-        return self.devices
-
-
 def test_a_plug_in_is_registered_and_its_device_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
     names = adapter()
-    runtime = Plugins(("CPUExecutionProvider", "CPU"), ("Mine", "GPU"), ("Mine", "NPU"))
+    devices = [("CPUExecutionProvider", "CPU"), ("Mine", "GPU"), ("Mine", "NPU")]
+    runtime = MagicMock(__version__="1.31.0")
+    runtime.get_ep_devices.return_value = [MagicMock(ep_name=provider) for provider, _ in devices]
+    for device, (_, type) in zip(runtime.get_ep_devices(), devices, strict=True):
+        device.device.type.name = type
     monkeypatch.setitem(names, "ort", runtime)
     package = types.ModuleType("bringing_mine")
     package.get_library_path = lambda: "/opt/libmine.so"  # type: ignore[attr-defined]
@@ -166,7 +141,8 @@ def test_a_plug_in_is_registered_and_its_device_chosen(monkeypatch: pytest.Monke
     assert device.device.type.name == "NPU"
     (device,) = names["_plug_in"]("Mine", {**settings, "device": "", "provider_library": "lib/m.so"})
     assert device.device.type.name == "GPU"
-    assert runtime.registered == [("Mine", "/opt/libmine.so"), ("Mine", "lib/m.so")]
+    registered = [call.args for call in runtime.register_execution_provider_library.call_args_list]
+    assert registered == [("Mine", "/opt/libmine.so"), ("Mine", "lib/m.so")]
     with pytest.raises(RuntimeError, match="Mine offers no CPU device here; there is Mine on GPU, Mine on NPU"):
         names["_plug_in"]("Mine", {**settings, "device": "CPU"})
     monkeypatch.setitem(names, "ort", types.SimpleNamespace(__version__="1.19.0"))

@@ -131,25 +131,21 @@ def test_the_adapter_says_what_it_cannot_do() -> None:
         load({"provider": "CUDAExecutionProvider"})
 
 
-def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quark_library.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(quark_library.NoLibrary, match=r"amd-quark is not installed.*pip install --no-deps amd-quark"):
-        quark_library.quark_library()
+def missing(message: str, **options: str) -> None:
+    """Check that there is no library, and why."""
+    with pytest.raises(quark_library.NoLibrary, match=message):
+        quark_library.quark_library(**options)
 
 
-def test_another_package_of_that_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    missing("does not hold AMD Quark", package=str(tmp_path))
+    missing("there is no file", library=str(tmp_path / "no.so"))
     (tmp_path / "quark").mkdir()
     (tmp_path / "quark" / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
-    with pytest.raises(quark_library.NoLibrary, match="is another one"):
-        quark_library.quark_library()
-
-
-def test_no_such_folder_and_no_such_library(tmp_path: Path) -> None:
-    with pytest.raises(quark_library.NoLibrary, match="does not hold AMD Quark"):
-        quark_library.quark_library(package=str(tmp_path))
-    with pytest.raises(quark_library.NoLibrary, match="there is no file"):
-        quark_library.quark_library(library=str(tmp_path / "no.so"))
+    missing("is another one")
+    monkeypatch.setattr(quark_library.importlib.util, "find_spec", lambda name: None)
+    missing(r"amd-quark is not installed.*pip install --no-deps amd-quark")
 
 
 @pytest.fixture
@@ -164,19 +160,13 @@ def package(tmp_path: Path) -> Path:
     return folder.parent
 
 
-def test_missing_compiler(monkeypatch: pytest.MonkeyPatch, package: Path, tmp_path: Path) -> None:
-    with pytest.raises(quark_library.NoLibrary, match="no compiler 'no-such-compiler'"):
-        quark_library.quark_library(package=str(package), compiler="no-such-compiler")
+def test_missing_compiler_or_sources(monkeypatch: pytest.MonkeyPatch, package: Path, tmp_path: Path) -> None:
+    missing("no compiler 'no-such-compiler'", package=str(package), compiler="no-such-compiler")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
-    with pytest.raises(quark_library.NoLibrary, match=r"no C\+\+ compiler.*install one"):
-        quark_library.quark_library(package=str(package))
-
-
-def test_sources_that_are_not_there(package: Path) -> None:
+    missing(r"no C\+\+ compiler.*install one", package=str(package))
     (package / "quark" / quark_library._FOLDER / "src" / "custom_op_lstm.cc").unlink()
-    with pytest.raises(quark_library.NoLibrary, match=r"amd-quark 9\.9 .*custom_op_lstm\.cc"):
-        quark_library.quark_library(package=str(package))
+    missing(r"amd-quark 9\.9 .*custom_op_lstm\.cc", package=str(package))
 
 
 def test_a_compiler_that_fails(package: Path, tmp_path: Path) -> None:
@@ -186,8 +176,7 @@ def test_a_compiler_that_fails(package: Path, tmp_path: Path) -> None:
     )
     compiler.chmod(0o755)
     cache = tmp_path / "cache"
-    with pytest.raises(quark_library.NoLibrary, match=r"cannot build .*error: no"):
-        quark_library.quark_library(package=str(package), compiler=str(compiler), cache=str(cache))
+    missing(r"cannot build .*error: no", package=str(package), compiler=str(compiler), cache=str(cache))
     assert list(cache.iterdir()) == []  # no partial build is left
 
 
