@@ -135,6 +135,6 @@ def _stated(finding: Finding, cause: Cause, context: DiagnosisContext) -> Stated
 
 
 def mentions(sentence: str, words: str) -> bool:
-    """Return whether a sentence already contains the words, or the name of the input in them: ``peepholes P``."""
-    name = re.fullmatch(r"\w+ ([A-Z])", words)
+    """Return whether a sentence already contains the words, or the name of the tensor in them: ``peepholes P``."""
+    name = re.fullmatch(r"\w+ ([A-Z]\w*)", words)
     return words.casefold() in sentence.casefold() or bool(name and re.search(rf"\b{name[1]}\b", sentence))

@@ -172,11 +172,12 @@ def test_where_a_fault_shows_is_a_condition(op: str, fault: str, chosen: Any, co
     ("sentence", "words", "said"),
     [
         ("Ignores P", "peepholes P", True),
+        ("Takes Y_h from the last time step of Y", "outputs Y_h", True),
         ("Ignores the second half of B", "no bias B", False),
         ("Leaves the product of X with W out", "subnormal numbers in X", False),
     ],
 )
-def test_only_the_name_of_an_input_says_that_it_is_there(sentence: str, words: str, said: bool) -> None:
+def test_only_the_name_of_a_tensor_says_that_it_is_there(sentence: str, words: str, said: bool) -> None:
     assert mentions(sentence, words) == said
 
 
