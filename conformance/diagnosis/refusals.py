@@ -217,10 +217,6 @@ def _together(members: Sequence[_Refusal]) -> Iterable[tuple[str, list[_Refusal]
     """Yield refusals with one message, grouped by common features that never run. Refusals that share no feature with
     enough others come last, without words."""
     rest = list(members)
-    shared = set(rest[0].suspects).intersection(*(one.suspects for one in rest)) if len(rest) > 1 else set()
-    if len(shared) == 1 and (len(rest) >= _ENOUGH or any(is_identity(rest[0].suspects[word]) for word in shared)):
-        yield shared.pop(), rest
-        return
     while rest:
         identities = (word for one in rest for word, trait in one.suspects.items() if is_identity(trait))
         counts = Counter(identities) or Counter(word for one in rest for word in one.suspects)
