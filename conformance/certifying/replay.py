@@ -215,8 +215,6 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
         raise RecordError(
             f"{folder}: does not keep what its target did: run it again with --nonce N, the auditor's number"
         )
-    if plan.selection.directories:
-        raise RecordError(f"{folder}: a run of directories or of a model; certificates are of profiles")
     target = replace(_target(folder, plan, name), expected="")
     entry = read.targets[target.name]
     claimed = {result.case: result for result in read.results if result.target == target.name}
@@ -247,6 +245,8 @@ def _require_names(folder: Path, info: RunRecord) -> None:
     pinned, _ = split_nonce(info["profile"])
     if pinned not in PROFILES:
         raise RecordError(f"{folder}: a run of {info['profile'][:80]!a}; certificates are of {', '.join(PROFILES)}")
+    if info["selection"]["directories"]:
+        raise RecordError(f"{folder}: a run of directories or of a model; certificates are of profiles")
     if not all(_ID.fullmatch(case) for case in info["selection"]["case"]):
         raise RecordError(f"{folder}: a run of cases that are named by more than their ids")
 

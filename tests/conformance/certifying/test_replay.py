@@ -84,6 +84,7 @@ def test_a_run_of_other_peoples_files_is_not_derived(certified_run: Path, tmp_pa
     for before, after in (
         ('"case": []', '"case": ["./../../secret"]'),
         ('"case": []', '"case": ["@/etc/passwd"]'),
+        ('"directories": []', '"directories": ["/etc"]'),
         ("smoke-nonce-17", "random-99999-seed-1"),
         ("smoke-nonce-17", "nowhere-nonce-1"),
     ):
