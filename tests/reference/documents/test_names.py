@@ -1,5 +1,7 @@
-"""Tests of operators with the same name in several domains, and of tables that extend another operator's."""
+"""Tests of names of operators, tables that extend another operator's, and loading on demand."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,13 @@ from onnxspec.reference import (
     UnknownOperator,
     clauses_of,
     operator_names,
+    operator_of,
     versions_of,
 )
 from onnxspec.reference.documents import Document, clauses, operators
 from onnxspec.reference.documents.clauses import parse_clauses
-from onnxspec.reference.documents.operators import await_document, declare, document_of
+from onnxspec.reference.documents.operators import MISSING, await_document, declare, document_of
+from onnxspec.reference.operators import MODULES
 
 DOMAIN = "com.example"
 EXTENDING = """
@@ -108,3 +112,32 @@ def test_what_cannot_be_extended_is_refused(tmp_path: Path, text: str, complaint
     document("Other", tmp_path)
     with pytest.raises(ClauseError, match=f"^table: .*{complaint}"):
         parse_clauses(text, "Other", "table")
+
+
+# The table of operators: each is loaded when it is first asked for.
+
+
+def printed(code: str) -> str:
+    """Return the output of Python code in a process of its own."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_the_table_says_the_versions_of_documents() -> None:
+    for title in MODULES:
+        domain, _, op_type = title.rpartition("::")
+        if op_type in MISSING:  # the installed onnx has no schema of it
+            continue
+        declared = document_of(op_type, domain)
+        assert declared.title == title
+        assert (None if declared.versions is None else [*declared.versions]) == ([1] if domain else None)
+        assert operator_of(op_type, domain).document == declared
+
+
+def test_an_operator_loads_no_other() -> None:
+    code = "from onnxspec.reference import OPERATORS, operator_of; operator_of('LSTM'); print(*OPERATORS)"
+    assert printed(code) == "('', 'LSTM') ('', 'GRU') ('', 'RNN')"
+
+
+def test_a_question_is_known_before_the_documents_that_ask_it_are_loaded() -> None:
+    code = "from onnxspec.reference import Interpretations; print(Interpretations(input_range='step'))"
+    assert printed(code) == "Interpretations(input_range='step')"

@@ -1,4 +1,4 @@
-"""Tests of faults: their registry, its description of each, how they are run, and those outside the table."""
+"""Tests of faults: their registry, its description of each, how they run, those outside the table, and power."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from onnxspec.reference import (
     Fault,
     Node,
     clause_named,
+    compare,
     evaluate,
+    expect,
     fault,
     fault_named,
     fault_of_run,
@@ -31,8 +33,10 @@ from onnxspec.reference.faults import tables
 from onnxspec.reference.faults.computing import layered
 from onnxspec.reference.faults.contexts import Run, reported_steps
 from onnxspec.reference.faults.fault import Compute, FaultError
+from onnxspec.reference.kernels.kernel import STYLES, run_kernel
 from onnxspec.reference.recurrent.computation import computation_of
 
+from ..situations import OUTPUTS, inputs_for, worst_ratio
 from .fault_situations import situation
 
 
@@ -229,3 +233,48 @@ def test_a_fault_beside_the_table_explains_what_it_does(id: str, op: str, fields
     assert fit.evidence > 20
     assert observation.fit(()) is None
     assert any(mask.any() for masks in observation.misses() for mask in masks.values())
+
+
+# Power: wrong values lie far outside the radius, and broken conventions are no faults.
+
+CONVENTIONS = [d for d in FAULTS.values() if d.topic == "padding.zero"]
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+@pytest.mark.parametrize("fault", CONVENTIONS, ids=lambda d: d.id)
+def test_what_breaks_a_convention_alone_is_no_fault_but_a_finding(fault: Fault, op: str) -> None:
+    for kind in FORMATS:
+        case = situation("rich", op, kind)
+        node, inputs = case.trial.node, case.trial.feeds[0].inputs
+        outputs = run_fault(fault, node, inputs)
+        assert worst_ratio(node, inputs, outputs) <= 1
+        broken = [e for e in expect(node, inputs, outputs) if compare(e, outputs[e.output]).worst > 4]
+        assert {e.clause for e in broken} == {fault.clause(op)}
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize("H", [33, 64])
+def test_one_wrong_element_is_found_and_named(H: int, kind: str) -> None:
+    inputs = inputs_for(
+        kind, (4, 3, 5, H), directions=2, optional=("B", "P", "initial_h", "initial_c"), lengths=[2, 4, 1]
+    )
+    node = Node("LSTM", 22, {"direction": "bidirectional"}, OUTPUTS)
+    outputs = run_kernel(node, inputs, STYLES["forward"])
+    outputs["Y"][1, 0, 1, H - 1] += outputs["Y"].dtype.type(1)
+    (expectation, *_) = expect(node, inputs, outputs)
+    agreement = compare(expectation, outputs["Y"])
+    assert agreement.worst > 4
+    assert agreement.index == (1, 0, 1, H - 1)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_long_sequences_lose_no_power(kind: str) -> None:
+    T = 200
+    inputs = inputs_for(kind, (T, 1, 5, 33), optional=("B",))
+    node = Node("LSTM", 22, {}, OUTPUTS)
+    wrong = run_fault(FAULTS["lstm.gates.ifco"], node, inputs)
+    (expectation, *_) = expect(node, inputs, wrong)
+    number = expectation.number
+    late = slice(T - 10, None)
+    beyond = np.abs(wrong["Y"][late].astype(float) - number.value[late]) > 4 * number.radius[late]
+    assert beyond.mean() > 0.2
