@@ -55,81 +55,68 @@ def _fits(magnitude: Array, digit: NDArray[np.int64], form: Format) -> Mask:
 
 
 class Dyadic(Struct, frozen=True):
-    """Numbers, or sums whose terms are not yet added, with the proof that they are exact.
+    """Sums whose terms are not yet added, with the proof that they are exact.
 
-    exact
-        Where every conforming implementation holds exactly this value.
+    value
+        NaN where a conforming implementation may round.
     magnitude, digit
-        Of a sum: the sum of its terms' absolute values, and the exponent of their last digit.
-    single
-        Whether these are numbers, exact as far as the format has the digits for them; `settled` returns them unchanged.
+        The sum of the terms' absolute values, and the exponent of their last digit.
     """
 
     value: Array
-    exact: Mask
     magnitude: Array
     digit: NDArray[np.int64]
     form: Format
-    single: bool = False
 
     @staticmethod
-    def of(value: Array, exact: Mask, form: Format) -> Dyadic:
-        """Return single numbers, exact where `exact` says so and the format has the digits for them."""
-        magnitude, digit = np.abs(value), _last_digit(value)
-        exact = exact & np.isfinite(value) & _fits(magnitude, digit, form)
-        return Dyadic(value, exact, magnitude, digit, form, True)
+    def of(value: Array, form: Format) -> Dyadic:
+        """Return numbers, exact where the format has the digits for them."""
+        return Dyadic(value, np.abs(value), _last_digit(value), form).settled()
+
+    @property
+    def exact(self) -> Mask:
+        """Where every conforming implementation holds exactly this value."""
+        return np.isfinite(self.value)
 
     def settled(self) -> Dyadic:
         """Return the sum as a number, exact where no partial sum needs more digits than the format has."""
-        if self.single:
-            return self
-        exact = self.exact & _fits(self.magnitude, self.digit, self.form)
-        return Dyadic(self.value, exact, np.abs(self.value), _last_digit(self.value), self.form, True)
+        value = np.where(_fits(self.magnitude, self.digit, self.form), self.value, np.nan)
+        return Dyadic(value, np.abs(value), _last_digit(value), self.form)
 
     def __getitem__(self, index: Any) -> Dyadic:
-        return self._each(lambda array: array[index])
-
-    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Dyadic:
-        value, exact = change(self.value), change(self.exact)
-        return Dyadic(value, exact, change(self.magnitude), change(self.digit), self.form, self.single)
+        return _each(lambda array: array[index], self)
 
     def __len__(self) -> int:
         return len(self.value)
 
     def transpose(self, *axes: int) -> Dyadic:
-        return self._each(lambda array: array.transpose(*axes))
+        return _each(lambda array: array.transpose(*axes), self)
 
     def __add__(self, other: Dyadic) -> Dyadic:
-        if not isinstance(other, Dyadic):
+        if not isinstance(other, Dyadic):  # an input that is absent takes part in its own way
             return NotImplemented
-        return Dyadic(
-            self.value + other.value,
-            self.exact & other.exact,
-            self.magnitude + other.magnitude,
-            np.minimum(self.digit, other.digit),
-            self.form,
-        )
+        digit = np.minimum(self.digit, other.digit)
+        return Dyadic(self.value + other.value, self.magnitude + other.magnitude, digit, self.form)
 
     def __mul__(self, other: Dyadic) -> Dyadic:
-        if not isinstance(other, Dyadic):
+        if not isinstance(other, Dyadic):  # an input that is absent takes part in its own way
             return NotImplemented
-        first, second = self.settled(), other.settled()
-        value = first.value * second.value
-        # Also valid if a kernel multiplies the sum out: it then rounds product by product.
-        return Dyadic(
-            value,
-            first.exact & second.exact & np.isfinite(value),
-            self.magnitude * other.magnitude,
-            np.minimum(self.digit + other.digit, _NOWHERE),
-            self.form,
-        )
+        # The magnitudes are those of the sums multiplied out: a kernel may do that, and then round each product.
+        value = self.settled().value * other.settled().value
+        digit = np.minimum(self.digit + other.digit, _NOWHERE)
+        return Dyadic(value, self.magnitude * other.magnitude, digit, self.form)
 
     def __rsub__(self, number: float) -> Dyadic:
-        one = Dyadic.of(np.asarray(number), np.asarray(True), self.form)
-        return (one + -self.settled()).settled()
+        return (Dyadic.of(np.asarray(number), self.form) + -self.settled()).settled()
 
     def __neg__(self) -> Dyadic:
-        return Dyadic(-self.value, self.exact, self.magnitude, self.digit, self.form, self.single)
+        return Dyadic(-self.value, self.magnitude, self.digit, self.form)
+
+
+def _each(change: Callable[..., NDArray[Any]], *numbers: Dyadic) -> Dyadic:
+    """Return the numbers whose arrays are `change` of those of `numbers`."""
+    parts = (change(*(getattr(n, name) for n in numbers)) for name in ("value", "magnitude", "digit"))
+    return Dyadic(*parts, numbers[0].form)
 
 
 class Proving:
@@ -139,7 +126,7 @@ class Proving:
         self.form = form
 
     def exact(self, value: Array) -> Dyadic:
-        return Dyadic.of(value, np.ones(value.shape, bool), self.form)
+        return Dyadic.of(value, self.form)
 
     def feedback(self, hidden: Dyadic) -> Dyadic:
         """Return the hidden state as the next step of a free run uses it."""
@@ -157,57 +144,38 @@ class Proving:
         The proof takes all terms of each sum at once.
         """
         x = x.settled()
-        digit = (x.digit[..., np.newaxis] + weights.digit).min(axis=-2)
-        whole = x.exact.all(axis=-1, keepdims=True) & weights.exact.all(axis=0)
-        value, magnitude = x.value @ weights.value, np.abs(x.value) @ np.abs(weights.value)
-        return Dyadic(value, whole & np.isfinite(magnitude), magnitude, np.minimum(digit, _NOWHERE), self.form)
+        digit = np.minimum((x.digit[..., np.newaxis] + weights.digit).min(axis=-2), _NOWHERE)
+        return Dyadic(x.value @ weights.value, np.abs(x.value) @ np.abs(weights.value), digit, self.form)
 
     def activate(self, activation: Activation, argument: Dyadic, clip: float | None) -> Dyadic:
         x = argument.settled()
         if clip is not None:
-            x = Dyadic.of(np.clip(x.value, -clip, clip), x.exact, self.form)
+            x = self.exact(np.clip(x.value, -clip, clip))
+        scaled = self.exact(activation.alpha.value * x.value)
         if activation.name == "LeakyRelu":
-            scaled = Dyadic.of(activation.alpha.value * x.value, x.exact, self.form)
             return self.where(x.value >= 0, x, scaled)
-        if activation.name in ("Affine", "HardSigmoid"):
-            product = Dyadic.of(activation.alpha.value * x.value, x.exact, self.form)
-            whole = (product + self.exact(np.asarray(activation.beta.value))).settled()
-            return Dyadic.of(activation(x.value), whole.exact, self.form)
         # Relu and ThresholdedRelu choose between numbers; no other functions are exact. If the format does not hold the
         # threshold, its rounded copy is another threshold.
-        chosen = x.exact & (activation.name in LINEAR)
-        if activation.name == "ThresholdedRelu":
-            chosen = chosen & self.exact(np.asarray(activation.alpha.value)).exact
-        return Dyadic.of(activation(x.value), chosen, self.form)
+        exact = x.exact & (activation.name in LINEAR)
+        if activation.name in ("Affine", "HardSigmoid"):
+            exact = (scaled + self.exact(np.asarray(activation.beta.value))).settled().exact
+        elif activation.name == "ThresholdedRelu":
+            exact = exact & self.exact(np.asarray(activation.alpha.value)).exact
+        return self.exact(np.where(exact, activation(x.value), np.nan))
 
     def concatenate(self, numbers: Sequence[Dyadic], axis: int = 0) -> Dyadic:
-        return Dyadic(
-            np.concatenate([n.value for n in numbers], axis),
-            np.concatenate([n.exact for n in numbers], axis),
-            np.concatenate([n.magnitude for n in numbers], axis),
-            np.concatenate([n.digit for n in numbers], axis),
-            self.form,
-            all(n.single for n in numbers),
-        )
+        return _each(lambda *arrays: np.concatenate(arrays, axis), *numbers)
 
     def stack(self, steps: Sequence[Dyadic]) -> Dyadic:
         return self.concatenate([step[np.newaxis] for step in steps])
 
     def where(self, mask: Mask, number: Dyadic, otherwise: Dyadic) -> Dyadic:
-        return Dyadic(
-            np.where(mask, number.value, otherwise.value),
-            np.where(mask, number.exact, otherwise.exact),
-            np.where(mask, number.magnitude, otherwise.magnitude),
-            np.where(mask, number.digit, otherwise.digit),
-            self.form,
-            number.single and otherwise.single,
-        )
+        return _each(lambda array, other: np.where(mask, array, other), number, otherwise)
 
     def interpolation(self, share: Dyadic, new: Dyadic, old: Dyadic) -> Dyadic:
         """Return (1 - z) * h + z * H, exact where every form that kernels compute is exact."""
         z, h, H = share.settled(), new.settled(), old.settled()
         rest = 1.0 - z
-
         ways = (
             (rest * h).settled() + (z * H).settled(),
             h + (z * (H + -h).settled()).settled(),
@@ -215,8 +183,8 @@ class Proving:
             (h + (z * -h).settled()).settled() + (z * H).settled(),
             (H + (rest * -H).settled()).settled() + (rest * h).settled(),
         )
-        proofs = [way.settled() for way in ways]
-        return Dyadic.of(proofs[0].value, np.logical_and.reduce([proof.exact for proof in proofs]), self.form)
+        exact = np.logical_and.reduce([way.settled().exact for way in ways])
+        return self.exact(np.where(exact, ways[0].value, np.nan))
 
     def recurrence(self, factor: Dyadic, term: Dyadic, start: Dyadic) -> Dyadic:
         """Return all C_t = factor_t * C_(t-1) + term_t, t along the first axis."""
