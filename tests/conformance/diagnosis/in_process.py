@@ -26,6 +26,8 @@ from onnxspec.reference.faults.computing import layered
 from onnxspec.reference.faults.fault import Compute
 from onnxspec.reference.recurrent.computation import computation_of
 
+from ..judging.implementations import conforming as conforming
+
 Arrays = Mapping[str, NDArray[Any]]
 Target = Callable[[Node, Arrays], Arrays]
 
@@ -39,10 +41,6 @@ class Crash(Exception):
 def rounded(outputs: Arrays, inputs: Arrays) -> dict[str, NDArray[Any]]:
     """Return outputs in the type of X."""
     return {name: array.astype(inputs["X"].dtype) for name, array in outputs.items()}
-
-
-def conforming(node: Node, inputs: Arrays) -> dict[str, NDArray[Any]]:
-    return rounded(evaluate(node, inputs), inputs)
 
 
 def unknown(node: Node, inputs: Arrays) -> Arrays:
