@@ -118,12 +118,6 @@ class Proof:
     def surviving(self) -> tuple[Row, ...]:
         return tuple(row for row in self.rows if not row.proved)
 
-    @property
-    def holds(self) -> bool:
-        return not (
-            self.surviving or self.false_positives or self.without_fault or self.without_case or self.internal_errors
-        )
-
 
 def prove(
     specs: Sequence[Spec],
