@@ -103,7 +103,6 @@ def test_a_bias_that_is_rounded_where_its_steps_are_wide_is_told(name: str) -> N
     usual = CaseSpec("GRU", 14, bias=True, quantization="u8", bias_type="product")
     for spec, verdict in ((wide, Verdict.INACCURATE), (usual, Verdict.PASS)):
         judgement = judged_case(name, spec)
-        assert judgement is not None
         assert judgement.verdict is verdict
 
 
@@ -155,7 +154,6 @@ def judged(
 def test_right_kernels_pass_whatever_goes_from_step_to_step(spec: CaseSpec, way: str, state: str) -> None:
     judgement = judged(spec, way, state=state)
     assert judgement.verdict is Verdict.PASS, judgement.message
-    assert judgement.interpretations is not None
     assert judgement.interpretations.get("quantized_state", state) == state
     assert judgement.judged > 0.8 * judgement.elements
     assert judgement.where == {"error": 0.0, "units": 0.0}
@@ -235,7 +233,6 @@ def test_kernels_that_are_a_level_off_are_right_by_a_class_that_says_so() -> Non
     off = shifted(lambda levels: np.arange(levels.size).reshape(levels.shape) % 3 == 0)
     plain = judged(SPECS[0], "qdq-u8", shown=off)
     assert (plain.verdict, plain.accuracy) == (Verdict.INACCURATE, "qdq-1")
-    assert plain.where is not None
     assert plain.where["units"] == 1.0
     declared = judged(SPECS[0], "qdq-u8", "qdq-1", shown=off)
     assert (declared.verdict, declared.where) == (Verdict.PASS, {"error": 1.0, "units": 1.0})
@@ -284,5 +281,4 @@ def test_levels_are_counted_by_the_reading_that_a_wider_class_makes_right() -> N
     judgement = judge([trial], [outcome], "qdq-1")
     assert (judgement.verdict, judgement.accuracy) == (Verdict.INACCURATE, "qdq-64")
     assert judgement.interpretations == {"quantized_state": "float"}
-    assert judgement.where is not None
-    assert judgement.where["units"] == judge([trial], [outcome], "qdq-64").where["units"] == 43  # type: ignore[index]
+    assert judgement.where["units"] == judge([trial], [outcome], "qdq-64").where["units"] == 43

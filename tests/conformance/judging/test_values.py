@@ -76,7 +76,6 @@ def test_states_come_after_y() -> None:
 def test_what_is_left_unwritten_is_told_by_its_first_step() -> None:
     """Before, the message was: Y_h[0,0,1] is 0.9158, must be 0 within 1.4e-45."""
     judgement = judge_staged(build_case(RAGGED), FAULTS["bias.ignored"])
-    assert judgement.where is not None
     assert (judgement.where["output"], judgement.where["step"]) == ("Y", 0)
 
 

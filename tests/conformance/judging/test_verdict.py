@@ -143,7 +143,6 @@ def test_padding_that_is_not_zero_passes_with_a_flag(layout: int) -> None:
     judgement = judge_staged(case, faulty("padding.state-repeated"))
     assert (judgement.verdict, judgement.reason, judgement.flags) == (Verdict.PASS, "padding", ("unconventional",))
     assert judgement.clause == "lstm.padding.zero"
-    assert judgement.where is not None
     step, row = judgement.where["step"], judgement.where["index"][0 if layout else 2]
     assert step >= case.trial.feeds[-1].inputs["sequence_lens"][row]
 
@@ -252,7 +251,6 @@ def test_ranges_that_look_alike_together_are_not_told_apart() -> None:
 def test_after_no_steps_the_state_is_the_initial_one_or_zero(empty: str) -> None:
     judgement = judge_staged(build_case(EMPTY), reading(empty=empty))
     assert judgement.verdict is Verdict.PASS
-    assert judgement.interpretations is not None
     assert judgement.interpretations["empty"] == empty
 
 
@@ -265,7 +263,6 @@ def test_after_no_steps_the_state_is_nothing_else(name: str) -> None:
 
     judgement = judged(EMPTY, change)
     assert judgement.verdict is Verdict.WRONG
-    assert judgement.where is not None
     assert (judgement.where["output"], judgement.where["index"][1]) == (name, row)
 
 
@@ -326,7 +323,6 @@ def test_only_the_fault_of_an_earlier_feed_is_a_fault_too() -> None:
     case = build_case(replace(SMALL, reruns="data"))
     whole = staged_outcome(case.trial, conforming)
     ((y, *others),), last = whole.outputs
-    assert y is not None
     spoilt_first = replace(whole, outputs=(((y + np.float32(0.1), *others),), last))
     assert judge(case.trials, [spoilt_first]).verdict is Verdict.WRONG
     assert judge(case.trials, [whole]).verdict is Verdict.PASS
