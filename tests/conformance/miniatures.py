@@ -121,10 +121,6 @@ def spoil(prepared, inputs, outputs):
     style = "library" if prepared.runs in (2, 3) else "forward"
     return run_kernel(prepared.node, inputs, STYLES[style])
 """,
-    "wrong_shape": """
-def spoil(prepared, inputs, outputs):
-    return {n: a[..., np.newaxis] for n, a in outputs.items()}
-""",
     # LSTM-1 may omit Y where output_sequence is 0.
     "sequence_left_out": """
 def spoil(prepared, inputs, outputs):
@@ -134,16 +130,6 @@ def spoil(prepared, inputs, outputs):
     "wrong_type": """
 def spoil(prepared, inputs, outputs):
     return {n: a.astype(np.int32) for n, a in outputs.items()}
-""",
-    "wrong_count": """
-class Short(zoo.Prepared):
-    def run(self, inputs, **options):
-        return super().run(inputs)[:-1]
-
-class Backend(zoo.Conforming):
-    @classmethod
-    def prepare(cls, model, device="CPU", **options):
-        return Short(model, cls.compute)
 """,
     "aborting": """
 def spoil(prepared, inputs, outputs):

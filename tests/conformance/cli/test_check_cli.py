@@ -201,8 +201,3 @@ def test_a_target_without_a_recorded_case_of_the_operator_is_not_checked(run: In
 def test_rules_are_listed_with_what_to_do(run: Inside) -> None:
     listed = [line.split("\t") for line in run("--rules").out.splitlines()]
     assert listed == [[rule.id, rule.level.value, rule.text, rule.advice] for rule in rules().values()]
-
-
-def test_usage(run: Inside) -> None:
-    assert run().code == 2
-    assert run("a.onnx", "--format", "xml").code == 2

@@ -248,16 +248,6 @@ def test_an_unknown_case_is_named_with_the_nearest(inside: Inside) -> None:
     assert len(inside("list", "--op", "LSTM-22", "--case", "z" * 100_000).complaint) < 2000
 
 
-def test_an_occupied_folder_is_left_alone(inside: Inside, tmp_path: Path) -> None:
-    first, second = pick(2, ignoring_layout)
-    assert inside("run", "--case", first, "--out", "here").code == 0
-    before = (tmp_path / "here" / "results.jsonl").read_bytes()
-    done = inside("run", "--case", second, "--out", "here")
-    assert done.code == 2
-    assert "--resume" in done.complaint
-    assert (tmp_path / "here" / "results.jsonl").read_bytes() == before
-
-
 @posix
 @pytest.mark.parametrize("out", ["/proc/nowhere", "file/below", "n" * 300])
 def test_a_folder_that_cannot_be_is_said_to_be_so(inside: Inside, tmp_path: Path, out: str) -> None:

@@ -94,11 +94,6 @@ def test_an_earlier_report_is_replaced_and_nothing_else(inside: Inside, runs: li
     assert (tmp_path / "mine" / "index.html").read_text() == "my page"
 
 
-def test_a_report_without_runs_is_a_usage_error(inside: Inside) -> None:
-    assert inside("report", "--out", "x").code == 2
-    assert inside("report", "run").code == 2
-
-
 @pytest.fixture(scope="module")
 def imperfect(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run on a runtime that ignores sequence_lens, among other faults."""

@@ -29,12 +29,12 @@ def gru(constants: Mapping[str, Any] = {name: GRU[name] for name in NAMES}, **in
     return model_of([recurrent("GRU", ("X", *NAMES), name="gru")], {**X, **inputs}, constants)
 
 
-def with_external(folder: Path, location: str = "w.bin", whole: bool = False) -> Path:
+def with_external(folder: Path, whole: bool = False) -> Path:
     """Write a GRU whose weights are in another file, one after the other, and return the model's path."""
     folder.mkdir(parents=True, exist_ok=True)
     model, data = gru(), b""
     for tensor in model.graph.initializer:
-        entries = {"location": location, "offset": str(len(data)), "length": str(len(tensor.raw_data))}
+        entries = {"location": "w.bin", "offset": str(len(data)), "length": str(len(tensor.raw_data))}
         data += tensor.raw_data
         tensor.ClearField("raw_data")
         tensor.data_location = TensorProto.EXTERNAL
@@ -42,7 +42,7 @@ def with_external(folder: Path, location: str = "w.bin", whole: bool = False) ->
             tensor.external_data.add(key=key, value=value)
     (folder / "model.onnx").write_bytes(model.SerializeToString())
     if whole:
-        (folder / location).write_bytes(data)
+        (folder / "w.bin").write_bytes(data)
     return folder / "model.onnx"
 
 
@@ -56,20 +56,6 @@ def short(folder: Path) -> str:
     data = (folder / "w.bin").read_bytes()
     (folder / "w.bin").write_bytes(data[:-1])
     return f"external data of 'B' is cut off: 'w.bin' has {len(data) - 1} bytes"
-
-
-def shorter_than_its_shape(folder: Path) -> str:
-    path = with_external(folder, whole=True)
-    model = onnx.load(path, load_external_data=False)
-    model.graph.initializer[0].external_data[2].value = "8"
-    path.write_bytes(model.SerializeToString())
-    return "external data of 'W' in 'w.bin' has 8 bytes, the tensor takes 180"
-
-
-def outside(folder: Path) -> str:
-    with_external(folder, "../w.bin")
-    (folder / "../w.bin").write_bytes(bytes(10_000))
-    return "external data of 'W' is outside the folder: '../w.bin'"
 
 
 def pointer_for_data(folder: Path) -> str:
@@ -86,7 +72,7 @@ def pointer_for_model(folder: Path) -> str:
 
 @pytest.mark.parametrize(
     "broken",
-    [missing, short, shorter_than_its_shape, outside, pointer_for_data, pointer_for_model],
+    [missing, short, pointer_for_data, pointer_for_model],
     ids=lambda broken: broken.__name__,
 )
 def test_weights_that_are_not_there_end_the_command(
