@@ -14,7 +14,6 @@ from importlib import import_module, metadata
 from ...reference import clauses_of, forget_operator, operator_names, versions_of
 from ...reference.documents.clauses import ILLEGAL, ClauseError
 from ...reference.errors import format_internal_error
-from ...reference.faults.fault import FaultError
 from ..axes.violation import DUE
 from ..specs.family import await_family, family_of
 from ..specs.family import forget as forget_cases
@@ -61,6 +60,8 @@ def load_operators() -> tuple[str, ...]:
             for op in operator_names()[len(before) :]:
                 _require_whole(op)
         except Exception as error:  # an error of one operator must not affect the others
+            from ...reference.faults.fault import FaultError
+
             reason = format_internal_error(error, entry.module.partition(".")[0])
             if isinstance(error, (ClauseError, FaultError)):  # their messages have a place
                 reason = f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -15,10 +15,12 @@ from onnx import numpy_helper
 from ...cases import Course, Feed, Trial
 from ...reference import ACCURACY_CLASSES, FORMATS, Fault, open_questions_of, operator_for, resolve
 from ...reference.faults.contexts import Run
-from ...reference.faults.observation import Observation
 from ..judging.judgement import Verdict
 from ..judging.runs import malformed
 from ..workers.process import Outcome
+
+if TYPE_CHECKING:
+    from ...reference.faults.observation import Observation
 
 Array = NDArray[Any]
 

@@ -18,7 +18,7 @@ from ...reference import Agreement, Expectation, Interpretations, Node, compare,
 from ...reference.operators.asking import steps_of
 from ...reference.operators.operator import Resolved, dtype_of
 from ...reference.recurrent.agreement import ratios
-from ...reference.recurrent.computation import Steps
+from ...reference.recurrent.node import Steps
 from ..judging.divergence import Divergence, OutputAxes, first_divergence, format_index
 from ..judging.runs import NodeRun, NodeView
 from .records import FirstDivergence, StateElement, StepLine

@@ -66,6 +66,12 @@ def ask(questions: Collection[Question]) -> None:
             raise ValueError(f"question {question.name!r} is asked by another document, with other options")
 
 
+QUANTIZED_STATE = Question("quantized_state", ("float", "quantized"))
+"""The state that passes from step to step if Y is quantized: the number, or its level in Y."""
+
+ask((QUANTIZED_STATE,))
+
+
 def asked_anew(name: str) -> bool:
     """Return whether a known question is a separate one for every activation function."""
     return name in QUESTIONS and QUESTIONS[name].asked_anew

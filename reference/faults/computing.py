@@ -23,7 +23,7 @@ from ..numbers.accuracy import FORMATS, Format
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..recurrent.computation import Computation
 from ..recurrent.configuration import Configuration
-from ..recurrent.node import Node
+from ..recurrent.node import Node, output_type
 from .fault import Changing, Compute, Fault, Memory, Outputs
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "Remembering",
     "answered",
     "layered",
-    "output_type",
     "predicted",
     "require_forms",
     "rough_bounds",
@@ -182,12 +181,6 @@ class Computable(Protocol):
     def with_input(self, name: str, altered: Any, /) -> Any: ...
     def plain(self, observed: Any = None) -> Outputs: ...
     def bounded(self, accuracy: str, observed: Any) -> dict[str, Bounded]: ...
-
-
-def output_type(computation: Any, output: str) -> np.dtype[Any]:
-    """Return the type of an output's array: that of all tensors, unless the computation defines ``dtype_of``."""
-    dtype: np.dtype[Any] = getattr(computation, "dtype_of", lambda output: computation.format.dtype)(output)
-    return dtype
 
 
 def layered(compute: Compute, faults: Iterable[Fault], memory: dict[str, Any]) -> Compute:

@@ -12,6 +12,8 @@ import re
 from collections import UserDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -260,6 +262,9 @@ class FaultTable(UserDict[str, Fault]):
 
 
 FAULTS = FaultTable()
+
+# By name, because this package imports no operators.
+FAULTS.await_tables(partial(import_module, "...operators.fault_tables", __name__))
 
 VARIANTS = FaultTable()
 """Faults of the table with another number, such as a block size, and rare faults. Cases need not catch them; they are

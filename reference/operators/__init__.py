@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..documents.operators import MISSING, await_document, has_schema
-from ..faults.fault import FAULTS
 from ..recurrent.node import Diagnostic as Diagnostic
 from .operator import Conforming as Conforming
 
@@ -52,32 +51,3 @@ for _title, _module in MODULES.items():
 
 UNJUDGED: frozenset[tuple[str, str]] = frozenset({("com.microsoft", "AttnLSTM"), *(("", name) for name in MISSING)})
 """Operators without a document here: those of other domains, and those without a schema in the installed onnx."""
-
-
-def _load_faults() -> None:
-    from ..faults.tables import (  # noqa: F401 - generic ones first
-        activation,
-        clip,
-        contract,
-        function,
-        length,
-        output,
-        precision,
-        quantized,
-        session,
-        step,
-        weight,
-    )
-    from .dynamic_quantize_lstm import faults as dynamic_quantize_lstm_faults  # noqa: F401
-    from .extended_lstm import faults as extended_faults  # noqa: F401
-    from .gru import faults as gru_faults  # noqa: F401
-    from .lstm import faults as lstm_faults  # noqa: F401
-    from .rnn import faults as rnn_faults  # noqa: F401
-
-    if "CausalConvWithState" not in MISSING:
-        from .causal_conv_with_state import faults as causal_conv_faults  # noqa: F401
-    if "LinearAttention" not in MISSING:
-        from .linear_attention import faults as linear_attention_faults  # noqa: F401
-
-
-FAULTS.await_tables(_load_faults)

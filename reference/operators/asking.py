@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import USUAL, Interpretations
-from ..faults.fault import Fault
-from ..recurrent.agreement import compare
-from ..recurrent.computation import Steps
-from ..recurrent.expectation import Expectation
-from ..recurrent.node import Node
+from ..recurrent.node import Node, Steps
 from .operator import Operator, Resolved, dtype_of, operator_of
-from .quantized import quantized
+
+if TYPE_CHECKING:
+    from ..faults.fault import Fault
+    from ..recurrent.expectation import Expectation
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -24,7 +23,11 @@ Arrays = Mapping[str, Array]
 def operator_for(node: Node) -> Operator:
     """Return the operator of a node, including the DequantizeLinear and QuantizeLinear nodes around it, if any."""
     operator = operator_of(node.op_type, node.domain)
-    return quantized(operator) if node.codecs else operator
+    if not node.codecs:
+        return operator
+    from .quantized import quantized
+
+    return quantized(operator)
 
 
 def resolve(node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:
@@ -181,6 +184,8 @@ def _bits(array: NDArray[Any]) -> tuple[Any, ...]:
 
 
 def _error_ratio(node: Node, inputs: Arrays, got: Arrays, interpretations: Interpretations) -> float:
+    from ..recurrent.agreement import compare
+
     c = resolve(node, inputs, interpretations)
     for name in node.outputs:
         array = got.get(name)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -18,17 +18,18 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of, forget
-from ..faults.computing import Computable, Computed, Known, answered, output_type, predicted, require_forms
-from ..faults.contexts import Run
-from ..faults.fault import FAULTS, Fault
-from ..faults.observation import Observation
 from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, Format, budget
-from ..numbers.affine import Affine
-from ..numbers.bounded import Bounded
-from ..recurrent.agreement import Expected, SpecialValueMismatch
-from ..recurrent.computation import Steps
-from ..recurrent.expectation import Expectation, too_wide
-from ..recurrent.node import Diagnostic, Node, StatedSize, Written
+from ..recurrent.node import Diagnostic, Node, StatedSize, Steps, Written, output_type
+
+if TYPE_CHECKING:
+    from ..faults.computing import Computable, Known
+    from ..faults.contexts import Run
+    from ..faults.fault import Fault
+    from ..faults.observation import Observation
+    from ..numbers.affine import Affine
+    from ..numbers.bounded import Bounded
+    from ..recurrent.agreement import Expected, SpecialValueMismatch
+    from ..recurrent.expectation import Expectation
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -198,6 +199,10 @@ class Operator(ABC):
 
         Raise IllegalNode; ValueError for an unknown class.
         """
+        from ..faults.computing import Computed, predicted, require_forms
+        from ..numbers.bounded import Bounded
+        from ..recurrent.expectation import Expectation, too_wide
+
         computation = self.computation(node, inputs, interpretations)
         allowed = budget("standard", computation.format.name)
         with np.errstate(all="ignore"):
@@ -238,6 +243,8 @@ class Operator(ABC):
         several
             The outputs of each run by name. An operator may evaluate them in one batch.
         """
+        from ..recurrent.agreement import Expected
+
         return [Expected(partial(self.expect, node, inputs, observed), observed) for observed in several]
 
     def together(self, faults: Sequence[Fault]) -> Sequence[Fault]:
@@ -261,6 +268,8 @@ class Operator(ABC):
         memory
             State that the implementation keeps between the runs of a session; pass the same dictionary to each run.
         """
+        from ..faults.computing import answered
+
         computation = self.computation(node, inputs, interpretations)
         handed = inputs if fed is None else fed
         return answered(computation, self.together(faults), node, fed=handed, memory=memory)
@@ -270,6 +279,8 @@ class Operator(ABC):
 
         The function shares common computations between the implementations; call it without faults first.
         """
+        from ..faults.computing import answered
+
         computation = self.computation(node, inputs)
         known: Known = []
 
@@ -342,6 +353,8 @@ class Operator(ABC):
 
     def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> Observation:
         """Return the observed runs of one case, on which faults are tried. Raise IllegalNode."""
+        from ..faults.observation import Observation
+
         return Observation(self, node, runs, accuracy)
 
     def remarks(self, node: Node, runs: Sequence[Returned], interpretations: Mapping[str, str]) -> tuple[str, ...]:
@@ -393,6 +406,8 @@ def register(operator: Operator) -> Operator:
 
 def forget_operator(op_type: str) -> None:
     """Unregister an operator and its faults, before it was used. Raise UnknownOperator."""
+    from ..faults.fault import FAULTS
+
     document = document_of(op_type)
     for fault in [fault for fault in FAULTS.values() if fault.operators == (op_type,)]:
         del FAULTS[fault.id]

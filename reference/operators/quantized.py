@@ -17,24 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..documents.interpretations import USUAL, Interpretations, Question, ask
+from ..documents.interpretations import QUANTIZED_STATE as STATE
+from ..documents.interpretations import USUAL, Interpretations
 from ..faults.alterations import STATE_CODEC, AtLevels
 from ..faults.fault import Fault
 from ..numbers.accuracy import ACCURACY_CLASSES, QDQ_STEPS, accuracy_class, budget
 from ..numbers.affine import Affine, Codec
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..numbers.bounding import Bounding
-from ..recurrent.computation import Steps
 from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure
-from ..recurrent.node import Node
+from ..recurrent.node import Node, Steps
 from .operator import Arrays, Classes, Conforming, Operator, Outputs, Resolved
 
 Array = NDArray[Any]
-
-STATE = Question("quantized_state", ("float", "quantized"))
-"""The state that passes from step to step if Y is quantized: the number, or its level in Y."""
-
-ask((STATE,))
 
 _STYLES = ("library", "lanes", "fused", "stored-sums-edge", "wide")
 """Conforming variants that are tried with quantized inputs and outputs; the last one adds like integer kernels."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare
 from ..documents.tensors import recurrent_forms
-from ..faults.contexts import reported_steps
-from ..faults.fault import Fault
-from ..kernels.kernel import STYLES, Kernel, Style, run_kernel
 from ..numbers.accuracy import WIDER_PRESETS, any_of
 from ..numbers.activations import kind_named
 from ..numbers.affine import Affine
@@ -29,6 +26,9 @@ from ..recurrent.expectation import Expectation, Expecting, bounds, expect, expe
 from ..recurrent.node import Diagnostic, Node, StatedSize, Written
 from ..recurrent.rnn import CELLS
 from .operator import Classes, Conforming, Operator, register
+
+if TYPE_CHECKING:
+    from ..faults.fault import Fault
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 
@@ -87,10 +87,6 @@ def _document(cell: Cell) -> Document:
     forms = recurrent_forms(len(cell.gates), len(cell.peepholes), cell.inner)
     clauses = Path(__file__).with_name(cell.op_type.lower()) / "clauses.toml"
     return Document(cell.op_type, "", clauses, questions=RECURRENT_QUESTIONS, tensors=forms)
-
-
-def _kernel(style: Style) -> Callable[[Node, Arrays], Arrays]:
-    return partial(run_kernel, style=style)
 
 
 def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> list[Expected]:
@@ -169,9 +165,15 @@ class RecurrentOperator(Operator):
         """Declare the operator of a cell; `document` is needed if the cell is not ONNX's."""
         self.document = _document(cell) if document is None else declare(document)
         self._cell = register_cell(replace(cell, domain=self.document.domain) if self.document.domain else cell)
-        self.conforming = {name: Conforming(_kernel(style)) for name, style in STYLES.items()}
+
+    @cached_property
+    def conforming(self) -> Mapping[str, Conforming]:  # type: ignore[override]
+        """Kernels by the names of their styles."""
+        from ..kernels.kernel import STYLES, run_kernel
+
         flushing = replace(STYLES["lanes"], name="flushing", flushes=True)
-        self.conforming["flushing"] = Conforming(_kernel(flushing), "flushing")
+        kernels = {name: Conforming(partial(run_kernel, style=style)) for name, style in STYLES.items()}
+        return {**kernels, "flushing": Conforming(partial(run_kernel, style=flushing), "flushing")}
 
     def meaning(self, node: Node, inputs: Arrays, interpretations: Interpretations) -> Hashable:
         """Return a key that is equal for nodes that compute the same."""
@@ -205,11 +207,15 @@ class RecurrentOperator(Operator):
         """Return the expected outputs with their bounds, of a correct target or of one with these faults."""
         if not faults:
             return expect(node, inputs, observed, accuracy, interpretations)
+        from ..faults.contexts import reported_steps
+
         Y = reported_steps(self.computation(node, inputs, interpretations), observed)
         return super().expect(node, inputs, Y, accuracy, interpretations, faults)  # type: ignore[arg-type]
 
     def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays]:
         """Return a kernel of a style that feeds back the hidden state quantized by `codec`."""
+
+        from ..kernels.kernel import STYLES, Kernel, run_kernel
 
         class FedBackByLevels(Kernel):
             def feedback(self, hidden: Array) -> Array:

@@ -21,7 +21,7 @@ from ..numbers.bounding import Bounding
 from ..numbers.plain import Ordered, Plain
 from .cell import Gates, Number, Parameters, States
 from .configuration import Configuration, configure
-from .node import Node
+from .node import Node, Steps
 from .rnn import in_order, processing_order, run, states_of
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -144,24 +144,6 @@ def _evaluate(
 
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Steps:
-    """One direction of a node, step by step in processing order.
-
-    positions
-        (T, N): which position of X each row processes at each step.
-    lengths
-        (N,): how many of these steps each row has; those after them are padding.
-    numbers
-        Name to (T, N, H): the gates in the order of the cell's blocks, then its inner states (``C``), then ``H``.
-    """
-
-    direction: str
-    positions: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    numbers: Mapping[str, Array] = field(hash=False)
 
 
 def steps_of(

@@ -6,15 +6,18 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.operators import OperatorVersion, UnknownOperator, document_of, operator_version
 from ..documents.tensors import HIDDEN_SIZE, units_place
 from ..numbers.accuracy import Format, format_of
-from ..numbers.affine import Codec
 from .cell import Cell, cell_of
+
+if TYPE_CHECKING:
+    from ..numbers.affine import Codec
 
 
 class IllegalNode(ValueError):
@@ -214,3 +217,27 @@ class StatedSize(NamedTuple):
 
     value: int
     by: str
+
+
+@dataclass(frozen=True)
+class Steps:
+    """One direction of a node, step by step in processing order.
+
+    positions
+        (T, N): which position of X each row processes at each step.
+    lengths
+        (N,): how many of these steps each row has; those after them are padding.
+    numbers
+        Name to (T, N, H): the gates in the order of the cell's blocks, then its inner states (``C``), then ``H``.
+    """
+
+    direction: str
+    positions: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    numbers: Mapping[str, NDArray[np.float64]] = field(hash=False)
+
+
+def output_type(computation: Any, output: str) -> np.dtype[Any]:
+    """Return the type of an output's array: that of all tensors, unless the computation defines ``dtype_of``."""
+    dtype: np.dtype[Any] = getattr(computation, "dtype_of", lambda output: computation.format.dtype)(output)
+    return dtype

@@ -16,9 +16,8 @@ from ...faults.scope import base_id
 from ...numbers.accuracy import AccuracyClass
 from ...numbers.affine import Affine
 from ...numbers.bounded import RADIUS_SLACK, Bounded
-from ...recurrent.computation import Steps
 from ...recurrent.expectation import Expectation, Measure
-from ...recurrent.node import Diagnostic, Node, StatedSize, Written
+from ...recurrent.node import Diagnostic, Node, StatedSize, Steps, Written
 from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of, register
 from .arithmetic import ARITHMETICS
 from .computation import ExtendedComputation, computation_of, later_steps
