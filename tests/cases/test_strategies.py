@@ -14,6 +14,7 @@ from hypothesis.strategies import SearchStrategy
 from onnxspec.cases import CaseSpec, build_case, features_of, profile, strategies
 from onnxspec.cases.axes.activations import functions_of
 from onnxspec.cases.axes.node import output_subsets
+from onnxspec.cases.operators.extended_lstm.spec import extended
 from onnxspec.cases.specs.space import settle, space_of
 from onnxspec.cases.specs.spec import RECURRENT_AXES
 from onnxspec.reference import CELLS as OPERATORS
@@ -156,61 +157,90 @@ def test_the_simplest_case_is_plain(op: str, version: int) -> None:
     assert spec.node.attributes == {"hidden_size": 1}
 
 
+def plain_lstm(**fields: Any) -> CaseSpec:
+    return CaseSpec("LSTM", 14, **fields)
+
+
+def plain_extended(**fields: Any) -> Any:
+    scales = dict.fromkeys("xwrb", (2.0**-15, 32768))
+    return extended("drawn", **{"T": 1, "N": 1, "I": 1, "H": 1, **scales, **fields})
+
+
 @pytest.mark.parametrize(
-    ("condition", "expected"),
+    ("plain", "condition", "expected"),
     [
-        (lambda s: s.bias and s.T > 2, {"bias": True, "T": 3}),
-        (lambda s: s.direction == "bidirectional" and s.H >= 4, {"direction": "bidirectional", "H": 4}),
-        (lambda s: s.lengths == "ragged", {"lengths": "ragged", "T": 2, "N": 2}),
-        (lambda s: s.clip is not None, {"clip": 0.5}),
-        (lambda s: "Elu" in (s.activations or ()), {"activations": ("Sigmoid", "Sigmoid", "Elu")}),
-        (
-            lambda s: len(s.alpha or ()) == 2,
-            {"activations": ("Sigmoid", "Sigmoid", "Sigmoid"), "alpha": (0.0, 0.0)},
-        ),
-        (lambda s: "Y" not in s.outputs, {"outputs": ("", "", "Y_c")}),
-        (lambda s: s.T == 0, {"T": 0}),
+        (plain_lstm, lambda s: s.bias and s.T > 2, {"bias": True, "T": 3}),
+        (plain_lstm, lambda s: s.directions == 2 and s.H >= 4, {"direction": "bidirectional", "H": 4}),
+        (plain_lstm, lambda s: s.lengths == "ragged", {"lengths": "ragged", "T": 2, "N": 2}),
+        (plain_lstm, lambda s: s.clip is not None, {"clip": 0.5}),
+        (plain_lstm, lambda s: "Elu" in (s.activations or ()), {"activations": ("Sigmoid", "Sigmoid", "Elu")}),
+        (plain_lstm, lambda s: len(s.alpha or ()) == 2, {"activations": ("Sigmoid",) * 3, "alpha": (0.0, 0.0)}),
+        (plain_lstm, lambda s: "Y" not in s.outputs, {"outputs": ("", "", "Y_c")}),
+        (plain_lstm, lambda s: s.T == 0, {"T": 0}),
+        (plain_extended, lambda s: True, {}),
+        (plain_extended, lambda s: s.T > 2 and not s.bias, {"T": 3, "bias": False}),
+        (plain_extended, lambda s: s.N > 1, {"N": 2}),
+        (plain_extended, lambda s: s.y is not None, {"y": (2.0**-15, 32768)}),
+        (plain_extended, lambda s: s.data == "nan", {"data": "nan"}),
+        (plain_extended, lambda s: s.x[1] == 0, {"x": (2.0**-15, 0)}),
     ],
-    ids=["bias", "directions", "ragged", "clip", "function", "coefficients", "outputs", "no-steps"],
 )
-def test_what_a_failure_does_not_need_goes(condition: Callable[[CaseSpec], bool], expected: dict[str, Any]) -> None:
-    spec = smallest(strategies.cases("LSTM", 14, min_steps=0), condition)
-    assert spec == CaseSpec("LSTM", 14, **expected)
+def test_what_a_failure_does_not_need_goes(
+    plain: Callable[..., Any], condition: Callable[[Any], bool], expected: dict[str, Any]
+) -> None:
+    spec = plain(**expected)
+    bounds = {"min_steps": 0} if plain is plain_lstm else {}
+    assert smallest(strategies.cases(spec.op, spec.version, **bounds), condition) == spec
 
 
 # Bounds
 
 
-def test_bounds_hold() -> None:
-    strategy = strategies.cases(
-        "GRU",
-        22,
-        types=["float64", "bfloat16"],
-        max_steps=3,
-        min_steps=2,
-        max_rows=2,
-        max_inputs=1,
-        max_size=2,
-        activations=["Relu", "Tanh"],
-        only={"layout": [1], "lengths": ["absent", "ragged"], "clip": [None, 0.25], "reruns": ["none"]},
-    )
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (
+            strategies.cases(
+                "GRU",
+                22,
+                types=["float64", "bfloat16"],
+                max_steps=3,
+                min_steps=2,
+                max_rows=2,
+                max_inputs=1,
+                max_size=2,
+                only={"layout": [1], "lengths": ["absent", "ragged"], "clip": [None, 0.25], "reruns": ["none"]},
+            ),
+            {
+                **{"type": {"float64", "bfloat16"}, "T": {2, 3}, "N": {1, 2}, "I": {1}, "H": {1, 2}, "layout": {1}},
+                **{"lengths": {"absent", "ragged"}, "clip": {None, 0.25}, "reruns": {"none"}},
+            },
+        ),
+        (
+            strategies.operator_cases(
+                "ExtendedLSTM",
+                max_steps=2,
+                max_rows=1,
+                max_inputs=3,
+                max_size=2,
+                only={"reruns": ["none"], "y": [None, (0.5, 7)], "data": ["nan", "dense"]},
+            ),
+            {
+                **{"T": {1, 2}, "N": {1}, "I": {1, 2, 3}, "H": {1, 2}, "reruns": {"none"}},
+                **{"y": {None, (0.5, 7)}, "data": {"dense", "nan"}},
+            },
+        ),
+    ],
+    ids=["GRU", "ExtendedLSTM"],
+)
+def test_bounds_hold(strategy: SearchStrategy[Any], expected: dict[str, set[Any]]) -> None:
     specs = drawn(strategy, 200)
-    for name, values in {
-        "type": {"float64", "bfloat16"},
-        "T": {2, 3},
-        "N": {1, 2},
-        "I": {1},
-        "H": {1, 2},
-        "layout": {1},
-        "lengths": {"absent", "ragged"},
-        "clip": {None, 0.25},
-        "reruns": {"none"},
-    }.items():
-        assert {getattr(spec, name) for spec in specs} == values, name
-    assert {n for spec in specs for n in spec.activations or ()} == {"Relu", "Tanh"}
+    assert {name: {getattr(spec, name) for spec in specs} for name in expected} == expected
 
 
-def test_no_activations_means_that_no_node_lists_any() -> None:
+def test_activations_are_those_of_the_list() -> None:
+    specs = drawn(strategies.cases("GRU", 22, activations=["Relu", "Tanh"]), 100)
+    assert {name for spec in specs for name in spec.activations or ()} == {"Relu", "Tanh"}
     assert all(spec.activations is None for spec in drawn(strategies.cases("LSTM", 14, activations=[]), 100))
 
 
@@ -229,41 +259,55 @@ def test_versions_that_lack_what_is_asked_for_are_left_out() -> None:
     assert {spec.version for spec in drawn(strategies.operator_cases(types="bfloat16"), 50)} == {22}
 
 
+LSTM_14, EXTENDED = ("LSTM", 14), ("ExtendedLSTM", 1)
+
+
 @pytest.mark.parametrize(
-    "strategy", [lambda **bounds: strategies.cases("LSTM", 14, **bounds), strategies.operator_cases]
-)
-@pytest.mark.parametrize(
-    ("bounds", "message"),
+    ("operator", "bounds", "message"),
     [
-        ({"max_steps": 0}, "max_steps is 1 or more, not 0"),
-        ({"max_size": 1.5}, "max_size is an integer, not 1.5"),
-        ({"min_rows": -1}, "min_rows is 0 or more, not -1"),
-        ({"min_steps": 9}, "max_steps is 9 or more, not 6"),
-        ({"types": "int8"}, "no type 'int8'; there are 'float32'"),
-        ({"types": []}, "no type is left; give at least one of float32"),
-        ({"types": 5}, "types is a list of names, not 5"),
-        ({"activations": ["Tnah"]}, "no activation function 'Tnah'; there are"),
+        (LSTM_14, {"max_steps": 0}, "max_steps is 1 or more, not 0"),
+        (LSTM_14, {"max_size": 1.5}, "max_size is an integer, not 1.5"),
+        (LSTM_14, {"min_rows": -1}, "min_rows is 0 or more, not -1"),
+        (LSTM_14, {"min_steps": 9}, "max_steps is 9 or more, not 6"),
+        (LSTM_14, {"types": "int8"}, "no type 'int8'; there are 'float32'"),
+        (LSTM_14, {"types": []}, "no type is left; give at least one of float32"),
+        (LSTM_14, {"types": 5}, "types is a list of names, not 5"),
+        (LSTM_14, {"activations": ["Tnah"]}, "no activation function 'Tnah'; there are"),
+        (LSTM_14, {"only": {"layuot": [0]}}, "no axis 'layuot'; only takes .*bias, .*clip"),
+        (LSTM_14, {"only": {"layout": [2]}}, "no layout 2; there are 0, 1"),
+        (LSTM_14, {"only": {"layout": [True]}}, "no layout True; there are 0, 1"),
+        (LSTM_14, {"only": {"lengths": "ragged"}}, "lengths is a list of at least one value, not 'ragged'"),
+        (LSTM_14, {"only": {"clip": [-1.0]}}, "no clip -1.0; there are None, .* any number from 0.015625 to 64"),
+        (LSTM_14, {"only": {"type": ["float32"]}}, "only takes no 'type'; use types"),
+        (LSTM_14, {"only": {"outputs": [("Y_h",)]}}, r"no outputs \('Y_h',\); there are"),
         (
-            {"only": {"layuot": [0]}},
-            "no axis 'layuot'; only takes .*bias, .*clip",
-        ),
-        ({"only": {"layout": [2]}}, "no layout 2; there are 0, 1"),
-        ({"only": {"layout": [True]}}, "no layout True; there are 0, 1"),
-        ({"only": {"lengths": "ragged"}}, "lengths is a list of at least one value, not 'ragged'"),
-        ({"only": {"clip": [-1.0]}}, "no clip -1.0; there are None, .* any number from 0.015625 to 64"),
-        ({"only": {"type": ["float32"]}}, "only takes no 'type'; use types"),
-        ({"only": {"outputs": [("Y_h",)]}}, r"no outputs \('Y_h',\); there are"),
-        (
+            LSTM_14,
             {"only": {"lengths": ["ragged"]}, "max_rows": 1},
             "no legal configuration with lengths 'ragged' and 1 to 6 steps and 1 to 1 rows",
         ),
+        (EXTENDED, {"types": "float16"}, r"ExtendedLSTM-1 has no type 'float16'; there are 'float32'"),
+        (EXTENDED, {"activations": ["Tanh"]}, "ExtendedLSTM-1 lists no activation functions"),
+        (EXTENDED, {"max_steps": 0}, "max_steps is 1 or more, not 0"),
+        (EXTENDED, {"only": {"layout": [0]}}, "ExtendedLSTM-1 has no axis 'layout'; only takes b, bias, "),
+        (EXTENDED, {"only": {"bias": [1]}}, "ExtendedLSTM-1 has no bias 1; there are True, False"),
+        (EXTENDED, {"only": {"bias": True}}, "bias is a list of at least one value, not True"),
+        (
+            EXTENDED,
+            {"only": {"x": [None]}},
+            "has no x None; there are .*, and any pair of a positive float32 scale and a zero point ",
+        ),
+        (EXTENDED, {"only": {"y": [(0.0, 0)]}}, r"has no y \(0.0, 0\); there are None, "),
+        (EXTENDED, {"only": {"w": [(1e-60, 0)]}}, r"has no w \(1e-60, 0\)"),
+        (EXTENDED, {"only": {"r": [(1.0, 65536)]}}, r"has no r \(1.0, 65536\)"),
     ],
 )
 def test_bounds_are_checked_before_anything_is_drawn(
-    strategy: Callable[..., Any], bounds: dict[str, Any], message: str
+    operator: tuple[str, int], bounds: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        strategy(**bounds)
+        strategies.cases(*operator, **bounds)
+    with pytest.raises(ValueError, match=message):
+        strategies.operator_cases(*(() if operator == LSTM_14 else operator[:1]), **bounds)
 
 
 def test_operators_and_versions_are_checked_too() -> None:

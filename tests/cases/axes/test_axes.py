@@ -53,21 +53,19 @@ def test_the_default_is_a_value_and_breaks_no_rule() -> None:
             assert plain[name] in axis.values
 
 
-@pytest.mark.parametrize("order", ["mixed", "falling", "rising", "first", "last", "ends"])
-def test_one_row_is_in_whatever_order(order: str) -> None:
-    """A variant of a case may have fewer rows than it."""
-    assert lengths_of(N=1, lengths="short", row_order=order) == lengths_of(N=1, lengths="short")
-
-
 def test_rows_stand_in_the_order_that_is_asked_for() -> None:
     falling, rising = lengths_of(lengths="ragged", row_order="falling"), lengths_of(lengths="empty", row_order="rising")
     assert falling == sorted(falling, reverse=True)
-    assert falling[0] == 6
     assert rising == sorted(rising)
-    assert rising[0] == 0
+    assert (falling[0], rising[0]) == (6, 0)
     for order, index in (("first", 0), ("last", -1)):
         lengths = lengths_of(lengths="ragged", row_order=order)
         assert lengths.pop(index) == 6 > max(lengths)
+    first, *middle, last = lengths_of(lengths="empty", row_order="ends")
+    assert (first, last, min(middle)) == (6, 6, 0)
+    assert max(middle) < 6
+    for order in ("mixed", "falling", "rising", "first", "last", "ends"):  # a variant of a case may have one row
+        assert lengths_of(N=1, lengths="short", row_order=order) == lengths_of(N=1, lengths="short")
 
 
 @pytest.mark.parametrize("kind", ["short", "ragged", "empty"])
@@ -152,58 +150,45 @@ def test_extreme_numbers_are_where_they_are_told_to_be() -> None:
         assert ratio.min() == ratio.max() > 16
 
 
+WEIGHTS, STATES = {"W", "R", "B"}, {"initial_h", "initial_c"}
+OF_WEIGHTS: dict[str, Any] = {"weights": "initializer"}
+
+
 @pytest.mark.parametrize(
-    ("constant", "names"), [("X", {"X"}), ("R", {"R"}), ("states", {"initial_h", "initial_c"}), ("B", {"B"})]
+    ("fields", "constants", "overridden"),
+    [
+        *(({"constant": name, "reruns": "data"}, {name}, set()) for name in "XRB"),
+        ({"constant": "states", "reruns": "data"}, STATES, set()),
+        ({**OF_WEIGHTS, "held": "listed"}, WEIGHTS, set()),
+        ({**OF_WEIGHTS, "held": "overridden"}, WEIGHTS, WEIGHTS),
+        ({"constant": "states", "held": "zeroed"}, STATES, STATES),
+        *(
+            ({**OF_WEIGHTS, "held": held, "fed": name}, WEIGHTS, {name})
+            for name in "WRB"
+            for held in ("overridden", "once")
+        ),
+        *(({"constant": name, "held": "once"}, {name}, {name}) for name in "XR"),
+        ({"constant": "states", "held": "once"}, STATES, STATES),
+        ({"constant": "lengths", "held": "once", "lengths": "ragged"}, {"sequence_lens"}, {"sequence_lens"}),
+    ],
+    ids=str,
 )
-def test_each_input_can_be_the_only_constant(constant: str, names: set[str]) -> None:
-    trial = build_case(spec_of(constant=constant, reruns="data")).trial
+def test_constants_hold_other_numbers_than_are_fed(
+    fields: dict[str, Any], constants: set[str], overridden: set[str]
+) -> None:
+    """An overridden constant is fed, in all runs or in the first one only; each other one is what the model holds."""
+    trial, held = build_case(spec_of(**fields)).trial, fields.get("held")
     model = onnx.load_model_from_string(trial.model)
     onnx.checker.check_model(model, full_check=True)
-    assert {tensor.name for tensor in model.graph.initializer} == names
+    initializers = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    assert initializers.keys() == constants
+    assert (constants <= {info.name for info in model.graph.input}) == (held is not None)
+    assert any(array.any() for array in initializers.values()) == (held != "zeroed")
+    assert constants & trial.feeds[0].fed.keys() == overridden
+    assert constants & trial.feeds[-1].fed.keys() == (set() if held == "once" else overridden)
     for feed in trial.feeds:
-        assert not names & feed.fed.keys()
-    first, last = (feed.inputs for feed in trial.feeds)
-    assert all((first[name] == last[name]).all() for name in names)
-
-
-def test_an_overridden_constant_holds_other_numbers_than_are_fed() -> None:
-    trial = build_case(spec_of(weights="initializer", held="overridden")).trial
-    model = onnx.load_model_from_string(trial.model)
-    onnx.checker.check_model(model, full_check=True)
-    initializers = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    (feed,) = trial.feeds
-    assert set(initializers) == {"W", "R", "B"} <= feed.fed.keys()
-    assert all((initializers[name] != feed.fed[name]).any() for name in initializers)
-    listed = build_case(spec_of(weights="initializer", held="listed")).trial
-    inputs = {info.name for info in onnx.load_model_from_string(listed.model).graph.input}
-    assert {"W", "R", "B"} <= inputs - listed.feeds[0].fed.keys()
-
-
-@pytest.mark.parametrize("name", ["W", "R", "B"])
-def test_one_of_several_constants_is_overridden_alone(name: str) -> None:
-    trial = build_case(spec_of(weights="initializer", held="overridden", fed=name)).trial
-    model = onnx.load_model_from_string(trial.model)
-    initializers = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    assert {"W", "R", "B"} == initializers.keys() <= {info.name for info in model.graph.input}
-    (feed,) = trial.feeds
-    assert initializers.keys() & feed.fed.keys() == {name}
-    assert {n for n, array in initializers.items() if (array == feed.inputs[n]).all()} == initializers.keys() - {name}
-    first, last = build_case(spec_of(weights="initializer", held="once", fed=name)).trial.feeds
-    assert initializers.keys() & first.fed.keys() == {name}
-    assert not initializers.keys() & last.fed.keys()
-    assert {n for n in initializers if (first.inputs[n] == last.inputs[n]).all()} == initializers.keys() - {name}
-
-
-@pytest.mark.parametrize(
-    ("constant", "names"),
-    [("X", {"X"}), ("R", {"R"}), ("states", {"initial_h", "initial_c"}), ("lengths", {"sequence_lens"})],
-)
-def test_what_was_overridden_before_was_other_numbers(constant: str, names: set[str]) -> None:
-    trial = build_case(spec_of(constant=constant, held="once", lengths="ragged")).trial
-    first, last = trial.feeds
-    assert names <= first.fed.keys()
-    assert not names & last.fed.keys()
-    assert all((first.inputs[name] != last.inputs[name]).any() for name in names)
+        differing = {name for name in constants if (initializers[name] != feed.inputs[name]).any()}
+        assert differing == constants & feed.fed.keys()
 
 
 OLDER = {"lengths", "clip", "opset", "outputs", "linear_before_reset", "output_sequence", "data"}
@@ -249,23 +234,6 @@ def test_what_is_observed_of_a_node_is_what_its_case_asked_for() -> None:
     assert "ends-longest" in features_of(spec_of(lengths="ragged", row_order="ends"))
     assert {"overridden", "overridden-zeros"} <= features_of(spec_of(weights="initializer", held="zeroed"))
     assert not {"tied-weights", "same-steps", "same-rows", "subnormal-weights"} & features_of(spec_of())
-
-
-def test_the_first_and_the_last_row_are_the_longest() -> None:
-    lengths = inputs_of(spec_of(T=6, N=5, lengths="empty", row_order="ends"))["sequence_lens"].tolist()
-    assert lengths[0] == lengths[-1] == 6
-    assert max(lengths[1:-1]) < 6
-    assert 0 in lengths[1:-1]
-
-
-def test_constants_that_are_overridden_may_be_zeros() -> None:
-    case = build_case(spec_of(constant="states", initial="all", weights="input", held="zeroed", N=3))
-    initializers = {
-        t.name: numpy_helper.to_array(t) for t in onnx.load_model_from_string(case.trial.model).graph.initializer
-    }
-    assert set(initializers) == {name for name in case.trial.feeds[-1].fed if name.startswith("initial_")}
-    assert not any(array.any() for array in initializers.values())
-    assert all(case.trial.feeds[-1].fed[name].any() for name in initializers)
 
 
 def test_what_is_left_out_at_the_end_may_have_an_empty_name() -> None:

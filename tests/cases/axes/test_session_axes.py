@@ -82,63 +82,45 @@ def test_the_cases_own_run_is_the_last_feed() -> None:
 # Targets that fail only in sessions.
 
 
-class Remembering:
-    """Target that uses the weights of a model's first run for ever."""
+def keeping(names: tuple[str, ...], key: Callable[[Any], Any]) -> Any:
+    """Return a target that reads inputs of these names again only if their key changes."""
+    kept: dict[Any, Any] = {}
 
-    def __init__(self) -> None:
-        self.kept: dict[tuple[bytes, str], Any] = {}
-
-    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
-        held = {n: self.kept.setdefault((model, n), a) if n in ("W", "R", "B") else a for n, a in inputs.items()}
+    def run(model: bytes, inputs: dict[str, Any]) -> Outputs:
+        held = {n: kept.setdefault((model, n, key(a)), a) if n in names else a for n, a in inputs.items()}
         return right(model, held)
 
-
-class KeyedByEnds:
-    """Target that packs weights again only if their first or last element changes."""
-
-    def __init__(self) -> None:
-        self.packed: dict[Any, Any] = {}
-
-    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
-        def key(name: str) -> Any:
-            return model, name, inputs[name].flat[0], inputs[name].flat[-1]
-
-        held = {n: self.packed.setdefault(key(n), a) if n in ("W", "R") else a for n, a in inputs.items()}
-        return right(model, held)
+    return run
 
 
-class KeyedByTotal:
-    """Target that reads lengths again only if their sum changes."""
+def whole_for_good() -> Any:
+    """Return a target that takes all rows for whole if they are whole in the first run."""
+    known: dict[bytes, bool] = {}
 
-    def __init__(self) -> None:
-        self.seen: dict[Any, Any] = {}
-
-    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
-        lengths = inputs["sequence_lens"]
-        return right(model, {**inputs, "sequence_lens": self.seen.setdefault((model, lengths.sum()), lengths)})
-
-
-class WholeForGood:
-    """Target that takes all rows for whole if they are whole in the first run."""
-
-    def __init__(self) -> None:
-        self.whole: dict[bytes, bool] = {}
-
-    def __call__(self, model: bytes, inputs: dict[str, Any]) -> Outputs:
+    def run(model: bytes, inputs: dict[str, Any]) -> Outputs:
         lengths, steps = inputs["sequence_lens"], len(inputs["X"])
-        whole = self.whole.setdefault(model, bool((lengths == steps).all()))
+        whole = known.setdefault(model, bool((lengths == steps).all()))
         return right(model, {**inputs, "sequence_lens": np.full_like(lengths, steps)} if whole else inputs)
+
+    return run
+
+
+def by_ends() -> Any:
+    return keeping(("W", "R"), lambda array: (array.flat[0], array.flat[-1]))
 
 
 @pytest.mark.parametrize(
     ("part", "make"),
     [
-        *(("middle", KeyedByEnds), ("element", KeyedByEnds), ("R", Remembering), ("lengths", KeyedByTotal)),
-        ("plain", WholeForGood),
+        ("middle", by_ends),
+        ("element", by_ends),
+        ("R", lambda: keeping(("W", "R", "B"), lambda array: None)),
+        ("lengths", lambda: keeping(("sequence_lens",), lambda lengths: lengths.sum())),
+        ("plain", whole_for_good),
     ],
 )
 def test_a_run_that_differs_in_a_part_finds_what_other_data_do_not(part: str, make: Callable[[], Any]) -> None:
-    for passed in (build_case(PLAIN), *([with_axes("reweighed")] if make is KeyedByEnds else [])):
+    for passed in (build_case(PLAIN), *([with_axes("reweighed")] if make is by_ends else [])):
         assert judged(passed, make()).verdict is Verdict.PASS
     case = build_case(replace(PLAIN, nearly=part, outputs=("Y", "Y_h")))
     assert (case.trial.course is None) == (part in ("lengths", "plain"))

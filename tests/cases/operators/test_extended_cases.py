@@ -1,23 +1,25 @@
-"""Tests of cases of ExtendedLSTM: its profile, its random cases, and its strategy, which draws all legal cases."""
+"""Tests of cases of ExtendedLSTM: its profile, its random cases, and its strategy, which draws all legal cases.
+
+``tests/cases/test_strategies.py`` tests bounds of the strategy, and how its cases shrink.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from hypothesis import Phase, find, given, settings
+from hypothesis import given, settings
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
 from onnxspec.cases import build_case, family_of, features_of, profile, strategies
 from onnxspec.cases.operators.extended_lstm.axes import X, calibrated
 from onnxspec.cases.operators.extended_lstm.family import extended_case
-from onnxspec.cases.operators.extended_lstm.spec import extended
 from onnxspec.cases.portable import case_from_json, case_text, check_case
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.cases.specs.family import simpler_cases
@@ -26,10 +28,6 @@ from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.reference import Node, evaluate, operator_of, resolve
 
 from ..draws import drawn, drawn_until
-
-EXTENDED = strategies.cases("ExtendedLSTM", 1)
-fixed = settings(derandomize=True, database=None, deadline=None)
-SIMPLEST: dict[str, Any] = {"T": 1, "N": 1, "I": 1, "H": 1} | dict.fromkeys("xwrb", (2.0**-15, 32768))
 
 
 def documented(model: bytes, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray[Any]]:
@@ -42,7 +40,7 @@ def documented(model: bytes, inputs: Mapping[str, NDArray[Any]]) -> list[NDArray
 
 
 @pytest.mark.filterwarnings("ignore:.*no element could be judged")
-@settings(fixed, max_examples=50)
+@settings(derandomize=True, database=None, deadline=None, max_examples=50)
 @given(strategies.cases("ExtendedLSTM", 1, min_steps=0, min_rows=0))
 def test_every_draw_is_legal_and_what_the_document_computes_conforms(spec: Any) -> None:
     case = build_case(spec)
@@ -96,65 +94,6 @@ def test_every_value_is_drawn() -> None:
     assert wanted <= seen
     assert {value for value in seen if value[0] in axes} == {value for value in wanted if value[0] in axes}
     assert {value for value in seen if value[0] == "fill"} == fills
-
-
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        (lambda s: True, {}),
-        (lambda s: s.T > 2 and not s.bias, {"T": 3, "bias": False}),
-        (lambda s: s.N > 1, {"N": 2}),
-        (lambda s: s.y is not None, {"y": (2.0**-15, 32768)}),
-        (lambda s: s.data == "nan", {"data": "nan"}),
-        (lambda s: s.x[1] == 0, {"x": (2.0**-15, 0)}),
-    ],
-    ids=["nothing", "steps", "rows", "quantized", "nan", "zero-point"],
-)
-def test_what_a_failure_does_not_need_goes(condition: Callable[[Any], bool], expected: dict[str, Any]) -> None:
-    calm = settings(fixed, max_examples=2000, phases=[Phase.generate, Phase.shrink])
-    spec = find(EXTENDED, condition, settings=calm)
-    assert spec == extended("drawn", **{**SIMPLEST, **expected})
-
-
-def test_bounds_hold() -> None:
-    only: dict[str, Collection[Any]] = {"reruns": ["none"], "y": [None, (0.5, 7)], "data": ["nan", "dense"]}
-    specs = drawn(
-        strategies.operator_cases("ExtendedLSTM", max_steps=2, max_rows=1, max_inputs=3, max_size=2, only=only), 200
-    )
-    assert {spec.T for spec in specs} == {1, 2}
-    assert {spec.N for spec in specs} == {1}
-    assert {spec.I for spec in specs} == {1, 2, 3}
-    assert {spec.H for spec in specs} == {1, 2}
-    assert {spec.reruns for spec in specs} == {"none"}
-    assert {spec.y for spec in specs} == {None, (0.5, 7)}
-    assert {spec.data for spec in specs} == {"dense", "nan"}
-
-
-@pytest.mark.parametrize(
-    ("bounds", "message"),
-    [
-        ({"types": "float16"}, r"ExtendedLSTM-1 has no type 'float16'; there are 'float32'"),
-        ({"activations": ["Tanh"]}, "ExtendedLSTM-1 lists no activation functions"),
-        ({"max_steps": 0}, "max_steps is 1 or more, not 0"),
-        ({"only": {"layout": [0]}}, "ExtendedLSTM-1 has no axis 'layout'; only takes b, bias, "),
-        ({"only": {"bias": [1]}}, "ExtendedLSTM-1 has no bias 1; there are True, False"),
-        ({"only": {"bias": True}}, "bias is a list of at least one value, not True"),
-        (
-            {"only": {"x": [None]}},
-            "has no x None; there are .*, and any pair of a positive float32 scale and a zero point ",
-        ),
-        ({"only": {"y": [(0.0, 0)]}}, r"has no y \(0.0, 0\); there are None, "),
-        ({"only": {"w": [(1e-60, 0)]}}, r"has no w \(1e-60, 0\)"),
-        ({"only": {"r": [(1.0, 65536)]}}, r"has no r \(1.0, 65536\)"),
-    ],
-)
-def test_bounds_are_checked_before_anything_is_drawn(bounds: dict[str, Any], message: str) -> None:
-    for strategy in (
-        lambda **b: strategies.cases("ExtendedLSTM", 1, **b),
-        lambda **b: strategies.operator_cases("ExtendedLSTM", **b),
-    ):
-        with pytest.raises(ValueError, match=message):
-            strategy(**bounds)
 
 
 CORE = profile("core", "ExtendedLSTM", 1)
