@@ -316,11 +316,24 @@ def rnn_step(node: Node, d: int, xt: Sequence[Any], states: list[list[Any]]) -> 
     return [[f(node.clipped(p.argument(d, "i", unit, xt, before))) for unit in range(p.size)]]
 
 
-# By operator: the order of blocks in W, R and B, the default functions, the states, and the step.
-OPERATORS: Mapping[str, tuple[str, tuple[str, ...], str, Callable[..., list[list[Any]]]]] = {
-    "LSTM": ("iofc", ("Sigmoid", "Tanh", "Tanh"), "hc", lstm_step),
-    "GRU": ("zrh", ("Sigmoid", "Tanh"), "h", gru_step),
-    "RNN": ("i", ("Tanh",), "h", rnn_step),
+@dataclass(frozen=True)
+class Equations:
+    """Order of blocks in W, R and B, default functions of a direction, states, and the step."""
+
+    gates: str
+    functions: tuple[str, ...]
+    states: str
+    step: Callable[..., list[list[Any]]]
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return ("Y", *(f"Y_{state}" for state in self.states))
+
+
+OPERATORS = {
+    "LSTM": Equations("iofc", ("Sigmoid", "Tanh", "Tanh"), "hc", lstm_step),
+    "GRU": Equations("zrh", ("Sigmoid", "Tanh"), "h", gru_step),
+    "RNN": Equations("i", ("Tanh",), "h", rnn_step),
 }
 
 
@@ -345,10 +358,10 @@ def second(
         ``choices`` say.
     """
     choices = choices or Choices()
-    gates, usual, states, step = OPERATORS[op]
+    of = OPERATORS[op]
     with mpmath.workdps(DIGITS):
         w, r, b, p = exact(inputs["W"]), exact(inputs["R"]), optional(inputs, "B"), optional(inputs, "P")
-        parameters = Parameters(gates, inputs["R"].shape[2], w, r, b, p, choices.transpose_r)
-        chosen = functions(attributes, usual, choices, says_defaults=says_defaults)
+        parameters = Parameters(of.gates, inputs["R"].shape[2], w, r, b, p, choices.transpose_r)
+        chosen = functions(attributes, of.functions, choices, says_defaults=says_defaults)
         node = Node(attributes, choices, parameters, chosen)
-        return through_time(attributes, inputs, choices, states, partial(step, node))
+        return through_time(attributes, inputs, choices, of.states, partial(of.step, node))

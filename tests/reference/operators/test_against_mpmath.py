@@ -14,29 +14,10 @@ from numpy.typing import NDArray
 
 from onnxspec.reference import Interpretations, Node, evaluate, versions_of
 
-from .second_derivation import ACTIVATIONS, DEFAULT_ALPHA, DEFAULT_BETA, Choices, second
+from .second_derivation import ACTIVATIONS, DEFAULT_ALPHA, DEFAULT_BETA, OPERATORS, Choices, second
 
-
-@dataclass(frozen=True)
-class Facts:
-    """Facts about an operator that tests need, from its document.
-
-    Attributes:
-        gates: the number of blocks of W and R. functions: the number of activations of a direction. outputs: all of
-        them. unmarked: versions that print Ht-1*R without the mark of transposition.
-    """
-
-    gates: int
-    functions: int
-    outputs: tuple[str, ...]
-    unmarked: tuple[int, ...]
-
-
-OPERATORS = {
-    "LSTM": Facts(4, 3, ("Y", "Y_h", "Y_c"), (1,)),
-    "GRU": Facts(3, 2, ("Y", "Y_h"), (1, 3)),
-    "RNN": Facts(1, 1, ("Y", "Y_h"), (1,)),
-}
+# Versions that print Ht-1*R without the mark of transposition.
+UNMARKED = {"LSTM": (1,), "GRU": (1, 3), "RNN": (1,)}
 
 # float64 has u = 1.1e-16. A step at these sizes adds at most 9 terms and makes a few roundings more, some 20 u of the
 # sum of absolute values; weights of at most 1 and at most four steps amplify that by less than the rest.
@@ -72,7 +53,7 @@ class Configuration:
 def configurations(draw: st.DrawFn) -> Configuration:
     """Draw legal configurations with T <= 4, N <= 3, I <= 3, H <= 3, shrinking towards ones and defaults."""
     op = draw(st.sampled_from(sorted(OPERATORS)))
-    facts = OPERATORS[op]
+    gates, functions = len(OPERATORS[op].gates), len(OPERATORS[op].functions)
     version = draw(st.sampled_from(versions_of(op)))
     t, n, i, h = (draw(st.integers(1, most)) for most in (4, 3, 3, 3))
     attributes: dict[str, Any] = {}
@@ -94,7 +75,7 @@ def configurations(draw: st.DrawFn) -> Configuration:
     if draw(st.booleans()):
         attributes["clip"] = draw(st.sampled_from([0.5, 0.125, 1.5, 10.0, 0.0]))
     if draw(st.booleans()):
-        attributes |= draw(activations(facts.functions * directions))
+        attributes |= draw(activations(functions * directions))
 
     types: list[Any] = [np.float64, np.float32, np.float16] + ([ml_dtypes.bfloat16] if version >= 22 else [])
     element = draw(st.sampled_from(types))
@@ -108,9 +89,9 @@ def configurations(draw: st.DrawFn) -> Configuration:
 
     state = (n, directions, h) if layout else (directions, n, h)
     inputs = {"X": numbers(*((n, t, i) if layout else (t, n, i))) * element(2)}
-    inputs |= {"W": numbers(directions, facts.gates * h, i), "R": numbers(directions, facts.gates * h, h)}
+    inputs |= {"W": numbers(directions, gates * h, i), "R": numbers(directions, gates * h, h)}
     if draw(st.booleans()):
-        inputs["B"] = numbers(directions, 2 * facts.gates * h)
+        inputs["B"] = numbers(directions, 2 * gates * h)
     if draw(st.booleans()):
         inputs["sequence_lens"] = np.array(draw(st.lists(st.integers(0, t), min_size=n, max_size=n)), dtype=np.int32)
     if draw(st.booleans()):
@@ -136,10 +117,10 @@ def activations(draw: st.DrawFn, count: int) -> dict[str, Any]:
 
 
 def assert_same(configuration: Configuration, interpretations: Interpretations, choices: Choices) -> None:
-    facts, version = OPERATORS[configuration.op], configuration.since_version
-    if version not in facts.unmarked:
+    version = configuration.since_version
+    if version not in UNMARKED[configuration.op]:
         choices = replace(choices, transpose_r=True)
-    node = Node(configuration.op, version, configuration.attributes, facts.outputs)
+    node = Node(configuration.op, version, configuration.attributes, OPERATORS[configuration.op].outputs)
     actual = evaluate(node, configuration.inputs, interpretations)
     silent = {"says_defaults": False} if (configuration.op, version) == ("GRU", 1) else {}
     expected = second(configuration.op, configuration.attributes, configuration.inputs, choices, **silent)
@@ -169,10 +150,11 @@ def test_no_steps_or_no_sequences(
     op: str, steps: int, sequences: int, layout: int, interpretation: tuple[Interpretations, Choices]
 ) -> None:
     state = (sequences, 2, 3) if layout else (2, sequences, 3)
+    rows = 3 * len(OPERATORS[op].gates)
     inputs = {
         "X": np.ones((sequences, steps, 2) if layout else (steps, sequences, 2)),
-        "W": np.ones((2, 3 * OPERATORS[op].gates, 2)),
-        "R": np.ones((2, 3 * OPERATORS[op].gates, 3)),
+        "W": np.ones((2, rows, 2)),
+        "R": np.ones((2, rows, 3)),
         "initial_h": np.full(state, 0.5),
     }
     if op == "LSTM":

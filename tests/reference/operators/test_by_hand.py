@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 
 from onnxspec.reference import Interpretations, Node, evaluate
 
-from .second_derivation import ACTIVATIONS, Choices, second
+from .second_derivation import ACTIVATIONS, OPERATORS, Choices, second
 
 Arrays = dict[str, NDArray[Any]]
 Other = tuple[Interpretations | None, Choices | None]
 
-OUTPUTS = {"LSTM": ("Y", "Y_h", "Y_c"), "GRU": ("Y", "Y_h"), "RNN": ("Y", "Y_h")}
-GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+OUTPUTS = {op: equations.outputs for op, equations in OPERATORS.items()}
+GATES = {op: len(equations.gates) for op, equations in OPERATORS.items()}
 LINES: Mapping[str, dict[str, Any]] = {
     "LSTM": {
         "activations": ["Affine"] * 3, "activation_alpha": [1.0, 1.0, 2.0], "activation_beta": [0.0, 1.0, 0.0],
