@@ -49,6 +49,12 @@ WRITTEN = {
 }
 
 
+def tensor_files(folder: Path, kind: str) -> list[Path]:
+    """Return the files of the inputs, or of the outputs, of the first data set, in the order of their numbers."""
+    count = len([*(folder / "test_data_set_0").glob(f"{kind}_*.pb")])
+    return [folder / "test_data_set_0" / f"{kind}_{number}.pb" for number in range(count)]
+
+
 @pytest.mark.parametrize("spec", WRITTEN.values(), ids=WRITTEN)
 def test_what_is_written_is_read_back_bit_for_bit(spec: CaseSpec, tmp_path: Path) -> None:
     trial = build_case(spec).trial
@@ -56,6 +62,10 @@ def test_what_is_written_is_read_back_bit_for_bit(spec: CaseSpec, tmp_path: Path
     folder = tmp_path / "test_it"
     written = write_directory(folder, trial.model, data_sets)
     assert sorted(written) == sorted(p for p in folder.rglob("*") if p.is_file())
+    graph = onnx.load(folder / "model.onnx").graph
+    for kind, values in (("input", graph.input), ("output", graph.output)):
+        names = [TensorProto.FromString(p.read_bytes()).name for p in tensor_files(folder, kind)]
+        assert names == [value.name for value in values]
     read = read_directory(folder)
     assert read.model == trial.model
     opset = onnx.load_model_from_string(trial.model).opset_import[0].version
@@ -72,17 +82,6 @@ def test_what_is_written_is_read_back_bit_for_bit(spec: CaseSpec, tmp_path: Path
                 assert arrays[name].tobytes() == array.tobytes()
     for array in read.data_sets[-1].outputs.values():
         assert array.dtype.name == spec.type
-
-
-def test_files_stand_in_the_order_of_the_graph(tmp_path: Path) -> None:
-    trial = build_case(WRITTEN["not the second"]).trial
-    write_directory(tmp_path / "test_it", trial.model, data_sets_of(trial))
-    graph = onnx.load(tmp_path / "test_it" / "model.onnx").graph
-    for kind, values in (("input", graph.input), ("output", graph.output)):
-        for position, value in enumerate(values):
-            content = (tmp_path / "test_it" / "test_data_set_0" / f"{kind}_{position}.pb").read_bytes()
-            assert TensorProto.FromString(content).name == value.name
-    assert len(graph.output) == 2
 
 
 def test_a_folder_is_not_written_twice(tmp_path: Path) -> None:
@@ -106,9 +105,6 @@ def model(opset: int = 17, initializers: Any = (), default: bool = False) -> onn
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
 
 
-Tensors = "dict[str, TensorProto | NDArray[Any]]"
-
-
 def vendor(folder: Path, proto: onnx.ModelProto | None = None, **tensors: Any) -> Path:
     """Write a directory as another tool may write it: ``input_0=...``, ``output_0=...``."""
     data_set = folder / "test_data_set_0"
@@ -120,30 +116,28 @@ def vendor(folder: Path, proto: onnx.ModelProto | None = None, **tensors: Any) -
     return folder
 
 
-def test_tensors_without_names_go_by_position(tmp_path: Path) -> None:
-    read = read_directory(vendor(tmp_path / "a", input_0=Y, input_1=Y + 1, output_0=Y))
-    (data,) = read.data_sets
+NAMED = {"input_0": numpy_helper.from_array(Y, "W"), "input_1": numpy_helper.from_array(Y + 1, "X")}
+DEFAULT = model(initializers=[numpy_helper.from_array(Y, "W")], default=True)
+
+
+@pytest.mark.parametrize(
+    ("proto", "tensors", "inputs", "outputs"),
+    [
+        (None, {"input_0": Y, "input_1": Y + 1, "output_0": Y}, {"X": Y, "W": Y + 1}, ["out"]),
+        (None, NAMED, {"X": Y + 1, "W": Y}, []),
+        (DEFAULT, {"input_0": Y}, {"X": Y}, []),
+        (DEFAULT, {"input_0": Y, "input_1": Y + 1}, {"X": Y, "W": Y + 1}, []),
+    ],
+    ids=["by position", "by the names of the graph", "a constant", "a constant that is an input too"],
+)
+def test_tensors_go_by_name_or_position(
+    proto: Any, tensors: dict[str, Any], inputs: dict[str, Any], outputs: list[str], tmp_path: Path
+) -> None:
+    read = read_directory(vendor(tmp_path / "a", proto, **tensors))
     assert (read.graph, read.opset, read.shown) == ("sum", 17, ("out",))
-    assert {n: a.tolist() for n, a in data.inputs.items()} == {"X": Y.tolist(), "W": (Y + 1).tolist()}
-    assert list(data.outputs) == ["out"]
-
-
-def test_tensors_with_the_names_of_the_graph_go_by_name(tmp_path: Path) -> None:
-    named = {"input_0": numpy_helper.from_array(Y, "W"), "input_1": numpy_helper.from_array(Y + 1, "X")}
-    (data,) = read_directory(vendor(tmp_path / "a", **named)).data_sets
-    assert {n: a.tolist() for n, a in data.inputs.items()} == {"W": Y.tolist(), "X": (Y + 1).tolist()}
-    assert list(data.inputs) == ["X", "W"]
-
-
-def test_a_constant_that_is_an_input_too_may_be_given_or_not(tmp_path: Path) -> None:
-    proto = model(initializers=[numpy_helper.from_array(Y, "W")], default=True)
-    without = read_directory(vendor(tmp_path / "a", proto, input_0=Y))
-    both = read_directory(vendor(tmp_path / "b", proto, input_0=Y, input_1=Y + 1))
-    assert [list(read.data_sets[0].inputs) for read in (without, both)] == [["X"], ["X", "W"]]
-
-
-def test_outputs_may_be_absent(tmp_path: Path) -> None:
-    assert read_directory(vendor(tmp_path / "a", input_0=Y, input_1=Y)).data_sets[0].outputs == {}
+    (data,) = read.data_sets
+    assert {n: a.tolist() for n, a in data.inputs.items()} == {n: a.tolist() for n, a in inputs.items()}
+    assert (list(data.inputs), list(data.outputs)) == (list(inputs), outputs)
 
 
 def test_data_sets_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:
