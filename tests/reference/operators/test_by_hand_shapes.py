@@ -1,4 +1,4 @@
-"""Tests of LSTM, GRU and RNN computed by hand: several units, rows and directions, both layouts, and all versions.
+"""Tests of LSTM, GRU and RNN computed by hand: several units, rows and directions, both layouts, and old versions.
 
 Functions and letters are those of :mod:`.test_by_hand`.
 """
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from onnxspec.reference import IllegalNode, Interpretations, Node, configure, evaluate
 
-from .test_by_hand import COUNTERS, COUNTING, GATES, LINES, OUTPUTS, Arrays, both, run, unit
+from .test_by_hand import COUNTERS, COUNTING, GATES, LINES, Arrays, both, run, unit
 
 STATE = np.array([[[1.0, 10.0]]])
 SQUARE = [[1.0, 2.0], [3.0, 4.0]]  # STATE times its transpose is (21, 43), and (31, 42) times itself
@@ -158,27 +158,6 @@ def test_several_units_rows_and_directions(
     for name, numbers in expected.items():
         numbers = np.array(numbers, np.float64)
         np.testing.assert_allclose(outputs[name], batch_first(name, numbers) if layout else numbers, rtol=1e-14, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("op", "version", "inputs", "y"),
-    [
-        # peephole-order and terms-add-up of the other table
-        *(("LSTM", version, unit("LSTM", p=(2, 3, 5), c0=7), 402486) for version in (1, 7, 14, 22)),
-        *(("RNN", v, unit("RNN", [2.0], w=(3,), r=(7,), wb=(11,), rb=(13,), h0=5), 66) for v in (1, 7, 14, 22)),
-        # reset-acts-on-each-unit in one unit: r = 3, H0 = 2, Rh = 5, biases 12: h = 2*42 + 1
-        *(
-            ("GRU", v, unit("GRU", r=(0, 0, 5), wb=(0, 3, 7), rb=(0, 0, 5), h0=2), 85)
-            for v in (1, 3, 7, 14, 22)
-        ),
-    ],
-)  # fmt: skip
-def test_every_version_has_the_same_equations(op: str, version: int, inputs: Arrays, y: float) -> None:
-    attributes = LINES[op] | ({"output_sequence": 1} if version < 7 else {})
-    outputs = evaluate(Node(op, version, attributes, OUTPUTS[op]), inputs)
-    assert [outputs[name].ravel().tolist() for name in ("Y", "Y_h")] == [[y], [y]]
-    if op == "LSTM":
-        assert outputs["Y_c"].ravel().tolist() == [259]
 
 
 # Interpretations of single versions
