@@ -52,19 +52,20 @@ RICH = CaseSpec(
 )
 
 
-On = Callable[[Target], None]
+On = Callable[[Target], Target]
 
 
 @pytest.fixture
 def on(monkeypatch: pytest.MonkeyPatch) -> On:
-    """Return a function that replaces the target behind a worker by a target in this process."""
+    """Return a function that puts a target in this process in place of the one behind a worker, and returns it."""
 
-    def put(target: Target) -> None:
+    def put(target: Target) -> Target:
         def tried(process: object, probes: Sequence[Probe], accuracy: str) -> Iterator[CaseRun]:
             return (case_run(probe, target) for probe in probes)
 
         for module in (experiments, causes):
             monkeypatch.setattr(module, "tried", tried)
+        return target
 
     return put
 
@@ -116,8 +117,7 @@ def mirroring(node: Node, inputs: Arrays) -> Arrays:
 
 
 def test_what_remains_is_what_it_takes(on: On) -> None:
-    on(mirroring)
-    result = shrunk(mirroring)
+    result = shrunk(on(mirroring))
     assert result.complete
     assert smallest(result) == CaseSpec("LSTM", 14, direction="reverse", T=2, lengths="short")
     assert {n.field for n in result.needs} == {"direction", "lengths"}
@@ -126,10 +126,9 @@ def test_what_remains_is_what_it_takes(on: On) -> None:
 
 
 def test_crashes_are_shrunk_like_wrong_numbers(on: On) -> None:
-    target = crashing_where(
-        lambda n, _: n.attributes.get("direction") == "bidirectional" and "activations" in n.attributes
+    target = on(
+        crashing_where(lambda n, _: n.attributes.get("direction") == "bidirectional" and "activations" in n.attributes)
     )
-    on(target)
     result = shrunk(target)
     usual = ("Sigmoid", "Tanh", "Tanh")
     assert smallest(result) == CaseSpec("LSTM", 14, direction="bidirectional", activations=usual * 2)
@@ -140,8 +139,7 @@ def test_crashes_are_shrunk_like_wrong_numbers(on: On) -> None:
 
 def test_another_failure_does_not_take_its_place(on: On) -> None:
     """Without lengths the target fails in another way: it crashes."""
-    target = crashing_where(lambda _, inputs: "sequence_lens" not in inputs, mirroring)
-    on(target)
+    target = on(crashing_where(lambda _, inputs: "sequence_lens" not in inputs, mirroring))
     result = shrunk(target)
     assert result.one.judgement.verdict is Verdict.WRONG
     assert smallest(result).lengths == "short"
@@ -181,8 +179,7 @@ def test_what_a_case_is_shrunk_to_is_legal(on: On) -> None:
     ids=["units", "steps of a run before"],
 )
 def test_of_sizes_the_least_that_fails_is_told(on: On, wrong: Any, spec: CaseSpec, words: str) -> None:
-    target = scaled_where(lambda _, inputs: wrong(inputs))
-    on(target)
+    target = on(scaled_where(lambda _, inputs: wrong(inputs)))
     assert needs_in_words(shrunk(target, spec).needs) == [words]
 
 
@@ -197,16 +194,14 @@ def test_what_other_numbers_show_in_smaller_sizes_is_no_condition_of_size(on: On
 
 
 def test_when_the_budget_is_spent_nothing_is_said_that_was_not_tried(on: On) -> None:
-    on(mirroring)
-    result = shrunk(mirroring, cases=0)
+    result = shrunk(on(mirroring), cases=0)
     assert (result.complete, result.needs, smallest(result)) == (False, (), RICH)
 
 
 def test_what_comes_and_goes_has_no_conditions(on: On) -> None:
     """The target crashes once and never again: no trait of the case is the cause."""
     runs = iter(range(10**6))
-    target = crashing_where(lambda *_: next(runs) == 0)
-    on(target)
+    target = on(crashing_where(lambda *_: next(runs) == 0))
     result = shrunk(target)
     assert (result.one.judgement.verdict, result.needs, result.complete) == (Verdict.CRASHED, (), False)
 
@@ -240,8 +235,7 @@ def _findings(target: Target, specs: Sequence[CaseSpec]) -> list[dict[str, Any]]
 
 
 def test_failures_that_are_alike_are_told_apart_by_their_causes(on: On) -> None:
-    target = crashing_where(lambda node, inputs: "P" in inputs or "clip" in node.attributes)
-    on(target)
+    target = on(crashing_where(lambda node, inputs: "P" in inputs or "clip" in node.attributes))
     plain = CaseSpec("LSTM", 14, T=2, N=2, H=3)
     specs = [
         *(replace(plain, peepholes=True, bias=b, seed=s) for b in (False, True) for s in (0, 1)),
@@ -254,8 +248,7 @@ def test_failures_that_are_alike_are_told_apart_by_their_causes(on: On) -> None:
 
 
 def test_the_output_that_the_smallest_case_keeps_is_no_condition_if_others_show_the_fault(on: On) -> None:
-    target = making("lengths.ignored")
-    on(target)
+    target = on(making("lengths.ignored"))
     spec = CaseSpec("LSTM", 14, T=4, N=3, H=5, lengths="ragged", outputs=("Y", "Y_h", "Y_c"))
     (finding,) = _findings(target, [spec])
     assert (finding["fault"], finding["conditions"]) == ("lengths.ignored", "a row shorter than the sequence")
@@ -263,8 +256,7 @@ def test_the_output_that_the_smallest_case_keeps_is_no_condition_if_others_show_
 
 def test_a_feature_is_no_condition_if_larger_cases_fail_without_it(on: On) -> None:
     """In one step the forget gate has no effect without a state before it, and in several steps it has."""
-    target = making("lstm.input-forget.ignored")
-    on(target)
+    target = on(making("lstm.input-forget.ignored"))
     outputs = ("Y", "Y_h", "Y_c")
     spec = CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all", input_forget=1, outputs=outputs)
     (finding,) = _findings(target, [spec])
@@ -290,8 +282,7 @@ def test_lost_subnormal_numbers_of_one_type_are_not_the_arithmetic_of_another(on
 
 
 def test_a_fault_that_does_not_explain_its_example_gets_no_smaller_case(on: On) -> None:
-    target = making("bias.ignored")
-    on(target)
+    target = on(making("bias.ignored"))
     results, probes, kept = results_on(target, [CaseSpec("RNN", 14, bias=True, clip=1.0, H=3)])
     results[0] = structs.replace(results[0], diagnosis=("clip.ignored",))
     context = DiagnosisContext(Silent(), "standard", lambda p: p.id, results, probes, kept)  # type: ignore[arg-type]
@@ -389,8 +380,7 @@ def test_a_threshold_lies_between_the_largest_that_passes_and_the_smallest_that_
 
 
 def test_what_fails_at_one_size_only_is_said_to_be_that_size(on: On) -> None:
-    target = scaled_where(lambda _, inputs: inputs["R"].shape[2] == 5)
-    on(target)
+    target = on(scaled_where(lambda _, inputs: inputs["R"].shape[2] == 5))
     findings = _findings(target, [CaseSpec("GRU", 14, T=2, H=H, bias=b) for H in (5, 6, 9) for b in (False, True)])
     assert [(f["conditions"], len(f["cases"])) for f in findings] == [("exactly 5 units", 2)]
 
@@ -421,8 +411,7 @@ def test_a_condition_of_small_numbers_is_one_of_cases_with_small_numbers(on: On)
 
 def test_a_failure_that_comes_and_goes_is_asked_for_as_often_as_it_takes(on: On) -> None:
     runs = iter(range(10**6))
-    target = scaled_where(lambda node, _: "clip" in node.attributes and next(runs) % 3 == 0)
-    on(target)
+    target = on(scaled_where(lambda node, _: "clip" in node.attributes and next(runs) % 3 == 0))
     specs = [CaseSpec("GRU", 14, T=3, N=2, H=4, clip=0.5, bias=b, seed=s) for b in (False, True) for s in range(4)]
     assert {f["conditions"] for f in _findings(target, specs)} == {"clip"}
 
