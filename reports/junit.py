@@ -17,44 +17,41 @@ def junit_xml(targets: Mapping[str, Sequence[Result]], required: Iterable[Result
 
     A failing result is a failure; if the target's list of known failures names it, it is skipped, with the reason of
     the list. Unsupported and untried cases are skipped; those in ``required`` are failures. A case that could not be
-    run is an error.
+    run is an error. Characters that XML cannot hold are escapes.
     """
     demanded = {(result.target, result.case) for result in required}
     document = JUnitXml("onnxspec")
     for name, results in targets.items():
-        suite = TestSuite(_clean(name))
+        suite = TestSuite(printable(name))
         suite.add_testcases([_case(result, (name, result.case) in demanded) for result in results])
         document.add_testsuite(suite)
     text: bytes = document.tostring()  # type: ignore[no-untyped-call]
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + text
 
 
-def _clean(text: str) -> str:
-    """Return the text with escapes for characters that XML cannot hold."""
-    return printable(text)
-
-
 def _case(result: Result, required: bool) -> TestCase:
-    case = TestCase(_clean(result.case), _clean(f"{result.target}.{result.op}-{result.version}.{result.type}"))
+    case = TestCase(printable(result.case), printable(f"{result.target}.{result.op}-{result.version}.{result.type}"))
     case.time = round(result.seconds, 6)
     outcome = _outcome(result, required)
     if outcome is not None:
         case.result = [outcome]
     if result.printed and result.failing:
-        case.system_out = _clean(result.printed)
+        case.system_out = printable(result.printed)
     return case
 
 
 def _outcome(result: Result, required: bool) -> Failure | Skipped | Error | None:
     verdict = result.verdict.value
-    message = _clean(" ".join(f"{outcome_text(verdict, result.reason or '')}: {result.message}".rstrip(": ").split()))
+    message = printable(
+        " ".join(f"{outcome_text(verdict, result.reason or '')}: {result.message}".rstrip(": ").split())
+    )
     if result.failing and result.expected:
-        return Skipped(_clean(f"known failure, {message}; {result.why}"), verdict)
+        return Skipped(printable(f"known failure, {message}; {result.why}"), verdict)
     if result.failing or required:
         failure = Failure(message, verdict)
         lines = [message, f"clause: {result.clause}" if result.clause else ""]
         lines += [f"diagnosis: {', '.join(result.diagnosis)}" if result.diagnosis else "", f"repeat: {result.repeat}"]
-        failure.text = _clean("\n".join(filter(None, lines)))
+        failure.text = printable("\n".join(filter(None, lines)))
         return failure
     if result.verdict in UNTRIED:
         return Error(message, verdict)
