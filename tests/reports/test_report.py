@@ -26,9 +26,16 @@ from .conftest import Page, cases, finding, report, result, sample_info, sample_
 DOCUMENT = "https://onnx.ai/onnx/operators/onnx__LSTM.html"
 
 
-def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(sample: Path, tmp_path: Path) -> None:
-    page, messages = report(tmp_path / "report", sample)
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
+    """Return the page of the sample, made once."""
+    folder, rows = tmp_path_factory.mktemp("sample"), sample_results()
+    made, messages = report(folder / "report", write_run(folder / "run", rows, sample_info(rows)))
     assert messages == []
+    return made
+
+
+def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(page: Page) -> None:
     answer = page.text("answer")
     assert "onnxruntime 1.31.1 on LSTM" in answer
     assert "16 % fail, 3 new" in answer
@@ -43,8 +50,7 @@ def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(sample: Path, t
     assert "12 inconclusive" in answer
 
 
-def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(sample: Path, tmp_path: Path) -> None:
-    page, _ = report(tmp_path / "report", sample)
+def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(page: Page) -> None:
     cells = {attrs["title"]: attrs for attrs in page.all("a") if attrs.get("title")}
     clip = next(
         attrs for title, attrs in cells.items() if title and title.startswith("LSTM-14, clip, onnxruntime: 9 wrong")
@@ -64,8 +70,7 @@ def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(sample: Pa
     assert all(heads)
 
 
-def test_findings_stand_in_their_sections(sample: Path, tmp_path: Path) -> None:
-    page, _ = report(tmp_path / "report", sample)
+def test_findings_stand_in_their_sections(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("h3") if str(attrs.get("id")).startswith("findings-")]
     assert order == ["findings-new", "findings-known", "findings-aside", "findings-unsupported"]
     new, known = page.text("finding-1"), page.text("finding-2")
@@ -89,9 +94,8 @@ def test_a_failure_that_no_finding_names_is_a_finding_all_the_same(page_of: Call
     assert "finding-3" not in page.texts
 
 
-def test_the_table_has_every_result(sample: Path, tmp_path: Path) -> None:
+def test_the_table_has_every_result(page: Page) -> None:
     rows = sample_results()
-    page, _ = report(tmp_path / "report", sample)
     data = page.data
     assert cases(page) == [row["case"] for row in rows]
     found: dict[int, list[dict[str, Any]]] = {}
@@ -158,14 +162,13 @@ def test_runs_of_other_cases_are_said_not_to_compare(sample: Path, tmp_path: Pat
     ]
 
 
-def test_environment_and_digests_are_there(sample: Path, tmp_path: Path) -> None:
-    text = report(tmp_path / "report", sample)[0].text("environment")
+def test_environment_and_digests_are_there(page: Page) -> None:
+    text = page.text("environment")
     for words in ("packages.onnx", "1.23.2", "CPUExecutionProvider", "LSTM-14", "0e" * 32, "31.4 s", "core"):
         assert words in text
 
 
-def test_nothing_is_fetched_and_only_this_script_may_run(sample: Path, tmp_path: Path) -> None:
-    page, _ = report(tmp_path / "report", sample)
+def test_nothing_is_fetched_and_only_this_script_may_run(page: Page) -> None:
     assert DOCUMENT in {attrs.get("href") for attrs in page.all("a")}
     for tag, attrs in page.elements:
         for name in ("src", "href", "action", "data", "srcset"):
@@ -181,8 +184,7 @@ def test_nothing_is_fetched_and_only_this_script_may_run(sample: Path, tmp_path:
     assert "unsafe" not in policy
 
 
-def test_structure_for_screen_readers(sample: Path, tmp_path: Path) -> None:
-    page, _ = report(tmp_path / "report", sample)
+def test_structure_for_screen_readers(page: Page) -> None:
     assert page.open == []
     assert page.all("html")[0]["lang"] == "en"
     assert [len(page.all(tag)) for tag in ("main", "h1", "nav", "title")] == [1, 1, 1, 1]
