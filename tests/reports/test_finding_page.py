@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from onnxspec.reports.evidence import band, times
+from onnxspec.reports.finding_page import times_words
 from onnxspec.reports.findings import in_words
 from onnxspec.reports.page import write_report
 
@@ -258,4 +259,12 @@ def test_ratios_in_few_characters() -> None:
     assert [times(v) for v in values] == ["", "", "0", "<.1", "0.3", "1.0", "1.0", "10", "55", "1000", "3e5", "\u221e"]
     assert [band(v) for v in (None, 0.5, 0.51, 1.0, 1.01, 11.0, 1e4, float("inf"))] == [
         *("none", "b0", "b1", "b1", "b2", "b3", "b4", "b4")
+    ]
+    words = [times_words(v) for v in (250.0, 12345.0, 2e9, float("nan"))]
+    bound = "times the error bound"
+    assert words == [
+        f"250 {bound}",
+        f"12,000 {bound}",
+        f"more than a billion {bound}",
+        "more than any error bound allows",
     ]

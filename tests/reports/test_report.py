@@ -70,6 +70,11 @@ def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(page: Page
     assert all(heads)
 
 
+def test_a_cell_in_which_nothing_was_judged_says_so(page_of: Callable[..., Page]) -> None:
+    rows = [result("a", verdict="inconclusive"), result("b", verdict="not-run")]
+    assert "none judged" in page_of(rows).text("matrix")
+
+
 def test_findings_stand_in_their_sections(page: Page) -> None:
     order = [attrs["id"] for attrs in page.all("h3") if str(attrs.get("id")).startswith("findings-")]
     assert order == ["findings-new", "findings-known", "findings-aside", "findings-unsupported"]
