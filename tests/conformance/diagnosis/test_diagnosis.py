@@ -262,7 +262,7 @@ def test_interpretations_that_no_right_result_tells_of_are_tried() -> None:
         return rounded({name: outputs[name] for name in node.outputs}, inputs)
 
     class Zeros(TargetEvidence):
-        def counterexamples(self, fault: Fault, op: str) -> int:
+        def counterexamples(self, fault: Fault, op: str, type: str = "") -> int:
             return int(fault.id.endswith("zero"))
 
     specs = [s for s in SPECS_OF_ALL_SEEDS if "ThresholdedRelu" in (s.activations or ()) and not s.alpha]
