@@ -14,7 +14,7 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 from ...cases.specs.family import SIZES
-from ...reference import Fault, fault_named, operator_version, versions_of
+from ...reference import ACCURACY_CLASSES, Fault, fault_named, operator_version, versions_of
 from ..judging.judgement import FAILING, UNTRIED, WITHOUT_RUN, Verdict
 from ..probes.probe import Probe, SpecProbe
 from ..probes.stream import CaseRun, tried
@@ -218,7 +218,8 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     fixed = {need.field for need in shrunk.needs if need.field in SIZES and need.passed}
     without = [*_without(shrunk)]
     specs = [probe.spec for _, probe in without]
-    slight = finding["verdict"] == Verdict.INACCURATE.value
+    accuracy = ACCURACY_CLASSES.get(shrunk.one.judgement.accuracy or "")
+    slight = finding["verdict"] == Verdict.INACCURATE.value and accuracy is not None and accuracy.flushes
     fresh = FreshCases(shrunk.one, partial(context.run, budget=budget), fixed, specs, shrunk.passed, slight)
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))

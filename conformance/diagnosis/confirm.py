@@ -56,7 +56,8 @@ class FreshCases:
     passed
         Smaller cases that passed. A fault that would show in these is less likely: it does not explain the need.
     slight
-        Whether a wider accuracy class accepts the failures. Then only faults of precision are tried.
+        Whether the failures are lost subnormal numbers. Without these, the products and functions of which they come
+        seem to be missing, so only faults of precision are tried.
     """
 
     smallest: CaseRun

@@ -134,7 +134,7 @@ def _way(judgement: Judgement, one: CaseRun) -> tuple[object, ...]:
     # Rounding errors of quantized levels differ from those of a smaller case without levels.
     levels = verdict is Verdict.INACCURATE and "quantized" in one.probe.features
     # A target may lose subnormal numbers in one type, and compute another type in a narrower one.
-    arithmetic = (one.probe.type, judgement.accuracy) if verdict is Verdict.INACCURATE else ()
+    arithmetic = (one.probe.type, judgement.accuracy) if judgement.accuracy and verdict is Verdict.INACCURATE else ()
     return verdict, nonfinite, output, "unconventional" in judgement.flags, levels, arithmetic
 
 
