@@ -63,8 +63,8 @@ def write_certificate(
 def requirements_of(run: Run) -> dict[str, list[Requirement]]:
     """Return the requirements by operator, wrong ones first.
 
-    A wrong result counts as such in the clauses of its finding, or else in the clause that it names. On its other
-    clauses it says nothing, like a crash, a refusal or an accepted invalid model.
+    A wrong result, or an invalid model that ran, counts as wrong in the clauses of its finding, or else in the clause
+    that it names. On its other clauses it says nothing, like a crash or a refusal.
     """
     subjects = subjects_of([run])
     violated: defaultdict[str, set[str]] = defaultdict(set)
@@ -74,10 +74,9 @@ def requirements_of(run: Run) -> dict[str, list[Requirement]]:
     clauses = {id: row["text"] for id, row in run.info["clauses"].items() if row["status"] in ("stated", "implied")}
     counts: dict[tuple[str, str], list[int]] = {}
     for result in subjects[0].results:
-        failing = result.failing and result.verdict is not Verdict.NOT_REJECTED
         named = violated[result.case] & {*result.clauses} or {result.clause or ""}
         for clause in clauses.keys() & {*result.clauses}:
-            place = 0 if result.verdict is Verdict.PASS else 1 if failing and clause in named else 2
+            place = 0 if result.verdict is Verdict.PASS else 1 if result.failing and clause in named else 2
             counts.setdefault((operator_of(result), clause), [0, 0, 0])[place] += 1
     requirements: dict[str, list[Requirement]] = {}
     for (operator, clause), numbers in sorted(counts.items()):
@@ -257,9 +256,12 @@ def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: Measure
     The reader runs them on a device of their own.
     """
     name, table, option = measured.adapter, "", ""
-    if measured.options or statement.accuracy != ACCURACY:
+    own = name.endswith(".py")
+    if own or measured.options or statement.accuracy != ACCURACY:
         settings = {"adapter": name, "accuracy": statement.accuracy, "options": measured.options}
-        table = "\n".join(["[device]", *(f"{key} = {_toml(value)}" for key, value in settings.items())])
+        lines = [f"{key} = {_toml(value)}" for key, value in settings.items()]
+        lines[0] += "  # the vendor's file, beside this one" if own else ""
+        table = "\n".join(["[device]", *lines])
         name, option = "device", "--targets-file targets.toml "
     target = f"{name}+{measured.wrap}" if measured.wrap else name
     ops = " ".join(f"--op {op}" for op in dict.fromkeys(row.op for row in statement.rows))

@@ -392,7 +392,9 @@ def _special_values(results: Sequence[Result], probes: Mapping[str, Probe]) -> I
         kept = [r for r in results if r.op in ops and flag not in r.flags and {*clauses} & {*r.clauses}]
         others = [probes[r.case].traits for r in kept if r.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)]
         condition = condition_of([probes[r.case].traits for r in members], others) if others else ""
-        yield _entry(what, "special-values", clauses, members, first, condition)
+        # The message of a case that breaks other clauses is about those.
+        message = {} if (first.clause or "").endswith(_SPECIAL_CLAUSES[flag]) or not first.failing else {"message": ""}
+        yield _entry(what, "special-values", clauses, members, first, condition, **message)
 
 
 _SPECIAL_TITLES = {

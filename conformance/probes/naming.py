@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Iterable, Sequence
 from glob import glob, has_magic
 from pathlib import Path
@@ -18,6 +19,7 @@ _LONGEST = 200
 _FEW = 20  # with more names, listing some that are not similar does not help
 _MOST_LINES, _LONGEST_TEXT = 100_000, 2**16
 _LONGEST_FILE = 2**26
+_WHOLE_ID = re.compile(r"\.[0-9a-f]{6}$")
 
 
 class UnknownName(UserError):
@@ -34,6 +36,8 @@ class UnknownName(UserError):
         help = f"nearest: {', '.join(near)}" if near else f"none is like it{lists}"
         if kind == "operator":
             help = MISSING.get(name, help)
+        if kind == "case" and _WHOLE_ID.search(name):
+            hint = hint or "smallest and random cases are in no profile: give the JSON that the finding's command has"
         super().__init__("; ".join(filter(None, (f"unknown {kind} {text!r}{among}", help, hint))), name)
 
 

@@ -143,6 +143,9 @@ def test_a_device_of_ones_own_is_put_to_the_same_test() -> None:
     assert target["adapter"] == "onnxruntime"
     assert target["options"] == options
     assert "--targets-file targets.toml --target device+neg" in html
+    own = certificate_html(STATEMENT, SUITE, replace(MEASURED, adapter="acme_adapter.py"))
+    assert 'adapter = "acme_adapter.py"  # the vendor\'s file, beside this one' in unescape(own)
+    assert "--target device --op" in own
     assert "Every node was embedded in a larger graph (neg)" in html
 
 
@@ -203,11 +206,11 @@ def test_each_requirement_has_its_result_and_counts_of_cases(tmp_path: Path) -> 
     requirements = requirements_of(read_run(write_run(tmp_path / "run", rows, info)))
     assert [(row.id, row.result, row.passed, row.wrong, row.unjudged) for row in requirements["LSTM"]] == [
         ("lstm.clip", "wrong", 0, 1, 0),
-        ("lstm.layout", "not judged", 0, 0, 2),
+        ("lstm.layout", "wrong", 0, 1, 1),
         ("lstm.bias", "pass", 1, 0, 2),
     ]
     text = text_of(certificate_html(STATEMENT, SUITE, MEASURED, requirements))
-    assert "LSTM : 3 requirements, 1 wrong, 1 not judged, 1 pass" in text
+    assert "LSTM : 3 requirements, 2 wrong, 1 pass" in text
     assert "Text of lstm.clip. lstm.clip wrong 0 1 0" in text
 
 

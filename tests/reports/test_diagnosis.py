@@ -40,7 +40,15 @@ def diagnosed(tmp_path: Path) -> Path:
     ids = [f"{op.lower()}.lengths" for op in OPERATORS]
     named = [f"{op}-a" for op in OPERATORS]
     findings = [
-        finding(SUMMARY, "wrong", [*named, "both"], fault=lengths, conditions="the reverse direction", clauses=ids),
+        finding(
+            SUMMARY,
+            "wrong",
+            [*named, "both"],
+            fault=lengths,
+            foretold=10,
+            conditions="the reverse direction",
+            clauses=ids,
+        ),
         finding("Ignores clip", "wrong", ["c", "both"], fault=clip, clauses=["lstm.clip.gates"]),
         finding("wrong (value)", "wrong", ["odd"], clauses=["lstm.nan"]),
     ]
@@ -52,7 +60,7 @@ def test_a_fault_is_told_with_its_id_its_clause_and_its_condition(diagnosed: Pat
     first = page.text("finding-1")
     assert SUMMARY in first
     assert "Fails only withthe reverse direction" in first  # two cells of a list
-    assert "lengths.ignored (3 alone, 1 together with clip.ignored)" in first
+    assert "lengths.ignored (3 alone, 1 together with clip.ignored); it predicted 10 new cases" in first
     assert first.count("A row of length L has L steps.") == 1  # the three operators have the same text
     assert all(f"{op.lower()}.lengths" in first for op in OPERATORS)
     assert "implied: it follows from the document's equations" in first
@@ -112,7 +120,7 @@ def test_a_crash_has_nothing_that_could_be_explained(page_of: Callable[..., Page
 def test_what_a_name_would_explain_is_no_fact(page_of: Callable[..., Page]) -> None:
     lead = finding("Consistent with: ignores clip", "wrong", ["a"], fault="clip.ignored")
     page = page_of([wrong("a", "clip.ignored")], [lead])
-    assert "clip.ignored (possible in 1 case)" in page.whole
+    assert "clip.ignored (possible in 1 case); not confirmed on new cases" in page.whole
 
 
 def test_the_page_of_a_fault_leads_to_those_beside_it(diagnosed: Path, tmp_path: Path) -> None:

@@ -410,6 +410,10 @@ def test_lost_nan_is_a_finding_of_its_own_kind_and_overflow_says_from_where_on()
     assert nan["message"] == "NaN enters at X[0]"
     assert "from an argument of 89.25 on" in overflow["title"]
     assert overflow["smallest"] == SPECS[4].id
+    # The message of a case that fails against another clause is about that one.
+    wrong = replace(early, verdict=Verdict.WRONG, reason="value", clause="lstm.peepholes.order", message="P")
+    beside = findings_on([(SPECS[4], wrong)])
+    assert {f["kind"]: f["message"] for f in beside} == {"wrong": "P", "special-values": ""}
 
 
 def test_passes_unjudged_and_unavailable_are_no_findings() -> None:

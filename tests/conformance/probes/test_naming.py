@@ -57,6 +57,14 @@ def test_a_fresh_case_repeats_by_its_json_and_a_pinned_one_by_its_id() -> None:
     assert pinned.text == case_text(PINNED)
 
 
+def test_the_id_of_a_case_in_no_profile_leads_to_its_json() -> None:
+    with pytest.raises(UnknownName, match="in no profile: give the JSON"):
+        select_probes(Selection(cases=(FRESH.id,)), operator_names(""))
+    with pytest.raises(UnknownName) as mistyped:
+        select_probes(Selection(cases=("gru-7.no",)), operator_names(""))
+    assert "JSON" not in str(mistyped.value)
+
+
 def test_options_narrow_given_cases_as_they_narrow_others() -> None:
     assert chosen(case_text(FRESH), ops=("GRU",)) == [FRESH.id]
     with pytest.raises(UnknownName, match="unknown operator 'LSTM' among the cases given"):
