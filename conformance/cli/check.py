@@ -36,7 +36,7 @@ _STYLES = {"error": "red", "warning": "yellow", "note": "cyan", "": ""}
     multiple=True,
     help="Annotate nodes with the failures and refusals in RUN; repeatable.",
 )
-@click.option("--rules", "list_rules", is_flag=True, help="List the rules, with what to do, and exit.")
+@click.option("--rules", "list_rules", is_flag=True, help="List the rules with their remedies, and exit.")
 def check(
     models: Sequence[Path],
     form: str,

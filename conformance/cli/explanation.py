@@ -227,9 +227,9 @@ def _clauses(probe: Probe, judgement: Judgement | None, explained: tuple[str, ..
     statuses = dict.fromkeys(clause_named(id).status for id in ids)
     yield Text("; ".join(f"{status}: {STATUS_WORDS[status]}" for status in statuses), "dim")
     if explained:
-        yield Text("> marks what the explanation above names; this case does not tell whether the others are met")
+        yield Text("> marks the clauses of the explanation above; this case does not show whether the others are met")
     elif checked:
-        yield Text("> marks the clause whose check failed; this check does not tell whether the others are met")
+        yield Text("> marks the clause whose check failed; this check does not show whether the others are met")
     for document in dict.fromkeys(map(document_saying, ids)):
         if document is not None and document.page:
             yield Text(f"the document itself: {document.page}")

@@ -26,7 +26,7 @@ NEW, FAILS = "NEW", "fails"
 _MESSAGE = 160  # maximum characters of a runtime's message on a refusal
 
 _MESSAGES = 4
-"""Maximum number of refusals that are shown by their message alone, because what they refuse is unknown."""
+"""Maximum number of refusals that are shown by their message alone, because the refused feature is unknown."""
 
 
 class Item(Struct, frozen=True):

@@ -105,8 +105,8 @@ def _comparison(case: Case, accuracy: str, runtime: Runtime) -> tuple[tuple[str,
         largest=repr(FORMATS[case.spec.type].largest),
     )
     sentences = (
-        "Each output is compared with a computation in float64 from the inputs alone. Its error bound is what",
-        f"arithmetic of the class {accuracy!r} may be off by; exits 1 where an output is outside. Tables of steps",
+        "Each output is compared with a computation in float64 from the inputs alone. The error bound is",
+        f"the largest error of the accuracy class {accuracy!r}; exits 1 where an output is outside. Tables of steps",
         "may have other numbers: there, each step is computed from the state that the runtime returned before.",
     )
     lines = ("", *expected_of(case, accuracy), "", *runtime.lines.strip().splitlines(), "", *comparison.splitlines())
