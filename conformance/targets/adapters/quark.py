@@ -1,9 +1,9 @@
 """Adapter for AMD Quark's custom operators (``com.amd.quark`` and the old ``com.vai.quantize``) in onnxruntime on the
 CPU. Package: amd-quark.
 
-Options: ``library`` (path of the custom-op library; else it is taken from the installed package amd-quark, or built
-once from its sources), ``package`` (folder of the package, where it is not installed), ``compiler`` (command of a C++
-compiler), ``cache`` (folder for built libraries), and those of the adapter ``onnxruntime``.
+Options: ``library`` (path of the custom-op library; default: it is built once from the sources of the package
+amd-quark, by the compiler that the environment names in CXX), ``package`` (folder of the package, where it is not
+installed), and those of the adapter ``onnxruntime``.
 
 It travels bundled with two parts (:data:`.PARTS`): the adapter ``onnxruntime`` and ``quark_library``.
 
@@ -12,17 +12,14 @@ Tested: amd-quark 0.13 with onnxruntime 1.31.1, built by g++ 12.2.
 
 from __future__ import annotations
 
-import ctypes
 import importlib
 from typing import Any
 
 runtime: Any = importlib.import_module("onnxspec_part_onnxruntime")
 quark_library: Any = importlib.import_module("onnxspec_part_quark_library")
 
-OWN = {"library": "", "package": "", "compiler": "", "cache": ""}
+OWN = {"library": "", "package": ""}
 OPTION_DEFAULTS = {**OWN, **runtime.OPTION_DEFAULTS}
-TANHF_ARGUMENTS = 144
-"""Number of arguments, 1/16, 2/16, ... 9, whose values identify the C library's tanhf."""
 
 SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
 
@@ -46,19 +43,8 @@ class Adapter:
         below = self._runtime.describe()
         own = {"runtime": "amd-quark", "version": self.library.version, "build": f"onnxruntime {below['version']}"}
         library = {"library": self.library.path, "library_origin": self.library.origin}
-        return {**below, **own, **library, "compiler": self.library.compiler, "tanhf": tanhf_bits()}
+        return {**below, **own, **library, "compiler": self.library.compiler}
 
     def prepare(self, model: bytes) -> Any:
         """Create a session, as the adapter ``onnxruntime`` does."""
         return self._runtime.prepare(model)
-
-
-def tanhf_bits() -> str:
-    """Return the values of this process's tanhf for fixed arguments, as hexadecimal floats: results of the kernel rest
-    on its last bit, in which C libraries differ. Empty where it cannot be asked."""
-    try:
-        tanhf = ctypes.CDLL(None).tanhf
-    except (OSError, AttributeError, TypeError):
-        return ""
-    tanhf.argtypes, tanhf.restype = (ctypes.c_float,), ctypes.c_float
-    return " ".join(float(tanhf(k / 16)).hex() for k in range(1, TANHF_ARGUMENTS + 1))

@@ -1,4 +1,4 @@
-"""AMD Quark's custom-op library (found, built and run), its adapter, and its kernel compared with the recording.
+"""AMD Quark's custom-op library (built and run), its adapter, and its kernel compared with the recording.
 
 Tests that need the library itself are skipped if the package amd-quark is missing: install it (``pip install --no-deps
 amd-quark==0.13``) or set ONNXSPEC_QUARK_PACKAGE to the folder it was unpacked to.
@@ -78,8 +78,6 @@ def test_the_adapter_runs_a_node(library: quark_library.Library) -> None:
     described = adapter.describe()
     assert described["library"] == library.path
     assert described["custom_op_libraries"] == [library.path]
-    values = [float.fromhex(v) for v in described["tanhf"].split()]
-    np.testing.assert_allclose(values, np.tanh(np.arange(1, 145) / 16), rtol=1e-6)
 
 
 def test_generated_directories_run_on_it_and_on_onnxruntime_with_the_library(
@@ -138,6 +136,7 @@ def missing(message: str, **options: str) -> None:
 
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ONNXSPEC_QUARK_PACKAGE", raising=False)
     missing("does not hold AMD Quark", package=str(tmp_path))
     missing("there is no file", library=str(tmp_path / "no.so"))
     (tmp_path / "quark").mkdir()
@@ -161,7 +160,6 @@ def package(tmp_path: Path) -> Path:
 
 
 def test_missing_compiler_or_sources(monkeypatch: pytest.MonkeyPatch, package: Path, tmp_path: Path) -> None:
-    missing("no compiler 'no-such-compiler'", package=str(package), compiler="no-such-compiler")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CXX", raising=False)
     missing(r"no C\+\+ compiler.*install one", package=str(package))
@@ -169,22 +167,16 @@ def test_missing_compiler_or_sources(monkeypatch: pytest.MonkeyPatch, package: P
     missing(r"amd-quark 9\.9 .*custom_op_lstm\.cc", package=str(package))
 
 
-def test_a_compiler_that_fails(package: Path, tmp_path: Path) -> None:
+def test_a_compiler_that_fails(package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     compiler = tmp_path / "compiler"
     compiler.write_text(
         "#!/bin/sh\n[ $1 = --version ] && echo mine 1.0 && exit\necho 'a.cc:1: error: no' >&2\nexit 1\n"
     )
     compiler.chmod(0o755)
-    cache = tmp_path / "cache"
-    missing(r"cannot build .*error: no", package=str(package), compiler=str(compiler), cache=str(cache))
-    assert list(cache.iterdir()) == []  # no partial build is left
-
-
-def test_older_onnxruntime() -> None:
-    quark_library._refuse_older("1.17.0", 17)
-    quark_library._refuse_older("", 17)
-    with pytest.raises(quark_library.NoLibrary, match=r"needs onnxruntime 1\.17 or newer.*has 1\.16\.3.*pip install"):
-        quark_library._refuse_older("1.16.3", 17)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    missing(r"cannot build .*error: no", package=str(package))
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]  # no partial build is left
 
 
 def test_a_library_that_is_none(tmp_path: Path) -> None:
