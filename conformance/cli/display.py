@@ -5,8 +5,9 @@ Foreign text (names, messages of runtimes) is never read as markup, and passes :
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rich.console import Console
@@ -26,10 +27,10 @@ from ..targets.target import Target
 from ..text import plural
 from ..workers.survey import start_hint
 from ..workers.worker import one_line
-from .terminal import single
+from .terminal import single, warn
 
 _MARGIN = 15
-_PAUSE = 10.0  # seconds without a line, at least
+_PAUSE = 30.0  # seconds
 _NAMED = 200  # characters of a name or a version
 _LEGIBLE = 30  # characters of a message below which it says nothing
 
@@ -53,24 +54,12 @@ class _CountsColumn(ProgressColumn):
 
 
 class RunDisplay:
-    """Progress bar with live counts for each target; without a terminal, a line now and then.
+    """Progress bar with live counts for each target; without a terminal, a line on standard error every 30 seconds."""
 
-    aside
-        Console for these lines.
-    """
-
-    def __init__(
-        self,
-        console: Console,
-        plan: Plan,
-        *,
-        silent: bool = False,
-        aside: Console | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, console: Console, plan: Plan, *, silent: bool = False) -> None:
         self._plan = plan
-        self._aside = None if silent or console.file.isatty() else aside
-        self._clock, self._begun, self._due = clock, clock(), _PAUSE
+        hidden = silent or not console.file.isatty()
+        self._next_line = math.inf if silent or not hidden else time.monotonic() + _PAUSE
         self._progress = Progress(
             TextColumn("{task.description}", style="bold", markup=False),
             # Where a terminal is narrow, the bar gives way first, then the counts.
@@ -79,12 +68,11 @@ class RunDisplay:
             TimeElapsedColumn(table_column=Column(no_wrap=True)),
             _CountsColumn(),
             console=console,
-            disable=silent or not console.file.isatty(),
+            disable=hidden,
         )
         self._target: Target | None = None
         self._task: Any = None
         self._total = 0
-        self._added = 0
 
     def __enter__(self) -> RunDisplay:
         self._progress.start()
@@ -95,47 +83,26 @@ class RunDisplay:
         self._progress.stop()
 
     def _begin(self, target: Target) -> None:
-        self._target, self._total, self._added = target, len(self._plan.probes_of(target)), 0
+        self._target, self._total = target, len(self._plan.probes_of(target))
         self._task = self._progress.add_task(one_line(target.name, _NAMED), total=self._total, counts=Text())
 
     def observe(self, run: TargetRun, line: Line) -> None:
         """Handle a line of the results."""
-        if self._progress.disable and self._aside is None:
-            return
         if run.target != self._target:
             self._begin(run.target)
         if isinstance(line, CasesAdded):
             self._total += len(line.cases)
-            self._added += len(line.cases)
             self._progress.update(self._task, total=self._total)
         elif isinstance(line, Result):
-            # Counting is cheap but not free: every tenth result is often enough for eyes.
             count = len(run.results)
-            if self._aside is not None:
-                self._tell(count, run, self._aside)
-            elif count % 10 == 0 or count == self._total:
-                self._progress.update(self._task, completed=count, counts=_counts(run))
-            if count == self._total and run.unexpected and self._plan.draws is None:  # diagnosis may take longest
-                self._look_into(run)
-
-    def _look_into(self, run: TargetRun) -> None:
-        words = f"all {len(run.results):,} cases have run; diagnosing failures"
-        words += ' ("inaccurate" may become "wrong")' if run.counts[Verdict.INACCURATE.value] else ""
-        self._progress.update(self._task, counts=Text(words, no_wrap=True, overflow="ellipsis"))
-        # Nobody who saw no line until now has waited for one.
-        if self._aside is not None and self._due > _PAUSE:
-            self._aside.print(single(Text(f"{run.target.name[:_NAMED]}: {words}")))
-
-    def _tell(self, count: int, run: TargetRun, console: Console) -> None:
-        """Print a line if one is due, less often the longer a run takes."""
-        passed = self._clock() - self._begun
-        if passed < self._due:
-            return
-        self._due = passed + max(_PAUSE, passed / 4)
-        added = f" ({self._added:,} added within what it supports)" if self._added else ""
-        cases = f"{count:,} of {self._total:,} cases{added}" if self._plan.draws is None else f"{count:,} random cases"
-        line = Text(f"{run.target.name[:_NAMED]}: {cases} after {passed:.0f} s")
-        console.print(single(line + Text(": ") + _counts(run) if count else line))
+            if time.monotonic() >= self._next_line:
+                self._next_line = time.monotonic() + _PAUSE
+                warn(f"{run.target.name}: {count:,} of {self._total:,} cases")
+            # Counting is cheap but not free: every tenth result is often enough for eyes.
+            if not self._progress.disable and (count % 10 == 0 or count == self._total):
+                diagnosing = count == self._total and run.unexpected and self._plan.draws is None
+                counts = Text("diagnosing failures") if diagnosing else _counts(run)
+                self._progress.update(self._task, completed=count, counts=counts)
 
 
 def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:

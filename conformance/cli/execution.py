@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shlex
 import shutil
 import signal
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click.exceptions
 
 from ..probes.drawn import fresh_profile
-from ..results.sections import sections_of, summary_text
 from ..results.writer import RunWriter, fresh_folder
-from ..running.conclusion import summary_on
 from ..running.engine import execute
-from ..running.run import Plan, Run, TargetRun
-from ..text import listed, plural
-from ..workers.worker import one_line
-from .display import STALE, RunDisplay, could_not_start, problems_of, summarize
-from .terminal import LINE, console_on, drop, fail, progress_lines, say, warn, why
+from ..running.run import Plan, Run
+from .display import RunDisplay, could_not_start, summarize
+from .terminal import console_on, drop, fail, say, warn, why
 
 if TYPE_CHECKING:
-    from ...reports.run import Run as ReadRun
     from ..cluster.connection import Cluster
     from ..extraction.cases import NodeCase
-
-
-_NUMBERED = 10  # findings
 
 
 def fresh_run() -> Path:
@@ -66,10 +55,7 @@ def execute_plan(
     update
         Whether the targets' lists of known failures are updated.
     """
-    # A terminal has a bar; and a case of a profile takes no time to speak of, while one node of a model may.
-    with progress_lines(silent=quiet or not nodes or sys.stdout.isatty()) as progress:
-        progress(f"running and judging {plural(len(plan.probes))} on {listed([t.name for t in plan.targets])}")
-        finished, page, issues = _finished(plan, folder, cluster, junit, quiet=quiet, resume=resume, named=named)
+    finished, page = _finished(plan, folder, cluster, junit, quiet=quiet, resume=resume, named=named)
     summarize(finished, console_on(sys.stdout), only_new=quiet)
     if nodes and not quiet:
         from .nodes import say_nodes
@@ -83,21 +69,17 @@ def execute_plan(
                 (warn if quiet else say)(line)
         except OSError as error:
             fail(why(error))
-    if on_github():
-        for line in github_marks(finished):
-            say(line)
     if not quiet:
-        say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}", *issues)
+        say("", f"results: {folder / 'results.jsonl'}", f"report:  {page}")
+        if any(target.unexpected for target in finished.targets):
+            say(f"issue:   onnxspec report {shlex.quote(str(folder))} --issue 1")
     raise click.exceptions.Exit(finished.exit_code or int(any(node.why and not node.members for node in nodes)))
 
 
 def _finished(
     plan: Plan, folder: Path, cluster: Cluster | None, junit: Path | None, *, quiet: bool, resume: bool, named: bool
-) -> tuple[Run, Path, list[str]]:
-    """Return the finished run, its page, and lines on how to write issues.
-
-    End the command if it is interrupted or the disk is full.
-    """
+) -> tuple[Run, Path]:
+    """Return the finished run and its page. End the command if it is interrupted or the disk is full."""
     obtained = f"what was obtained is in {folder}"
     if plan.draws is None:
         obtained += f"; go on with: {_again(plan, folder)}"
@@ -106,15 +88,12 @@ def _finished(
         with _interrupted_by_signals():
             finished = _executed(plan, folder, cluster, quiet=quiet, resume=resume)
             _require_a_target(finished, named)
-            from ...reports.page import report_on
-            from ...reports.run import read_runs
+            from ...reports.page import write_report
 
-            runs, problems = read_runs([folder])
-            for problem in problems:
-                warn(f"warning: {problem}")
-            page = report_on(runs, problems, folder / "report")
-            write_files(finished, junit)
-            return finished, page, list(_issues(runs, folder)) if any(t.unexpected for t in finished.targets) else []
+            page = write_report([folder], folder / "report", warn=lambda problem: warn(f"warning: {problem}"))
+            if junit is not None:
+                _write_junit(finished, junit)
+            return finished, page
     except KeyboardInterrupt:
         fail(f"interrupted; {obtained}", 130)
     except OSError as error:
@@ -145,9 +124,8 @@ def _executed(plan: Plan, folder: Path, cluster: Cluster | None, *, quiet: bool,
         fail(f"cannot keep results in {folder}: {why(error)}")
     if resume and not writer.loaded.headers and not writer.loaded.size:
         warn(f"nothing to go on with in {folder}: a new run starts", "dim")
-    aside = console_on(sys.stderr)
     with writer:
-        with RunDisplay(console_on(sys.stdout), plan, silent=quiet, aside=aside) as display:
+        with RunDisplay(console_on(sys.stdout), plan, silent=quiet) as display:
             finished = execute(plan, writer, display.observe)
         for problem in writer.problems:
             warn(problem, "yellow")
@@ -167,17 +145,12 @@ def _require_a_target(finished: Run, named: bool) -> None:
     fail(first, 3, others)
 
 
-def _issues(runs: Sequence[ReadRun], folder: Path) -> Iterator[str]:
-    """Yield the command that writes an issue for maintainers, and the numbers and titles of new findings."""
-    from ...reports.findings import NEW, VALIDATION, findings_of
-    from ...reports.subject import subjects_of
+def _write_junit(run: Run, path: Path) -> None:
+    from ...reports.junit import junit_xml
 
-    new = [f for f in findings_of(subjects_of(runs)) if f.section in (NEW, VALIDATION) and not f.known]
-    if new:
-        yield f"issue:   onnxspec report {shlex.quote(str(folder))} --issue {new[0].number}"
-        yield from (f"         {finding.number}: {finding.title}" for finding in new[:_NUMBERED])
-    if len(new) > _NUMBERED:
-        yield f"         and {len(new) - _NUMBERED} more on the page"
+    plan = run.plan
+    required = [r for t in run.targets for r in (*t.missing(plan.require), *t.special(plan.require_special))]
+    path.write_bytes(junit_xml({t.target.name: t.results for t in run.targets}, required))
 
 
 def _again(plan: Plan, folder: Path) -> str:
@@ -204,53 +177,3 @@ def _interrupted_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-SUMMARY = "summary.md"
-"""The summary in Markdown, in the folder of a run."""
-
-
-def write_files(run: Run, junit: Path | None) -> None:
-    """Write the summary (on GitHub also to the job's page) and the JUnit file. Raise OSError."""
-    if junit is not None:
-        from ...reports.junit import junit_xml
-
-        plan = run.plan
-        required = [r for t in run.targets for r in (*t.missing(plan.require), *t.special(plan.require_special))]
-        junit.write_bytes(junit_xml({t.target.name: t.results for t in run.targets}, required))
-    lines = ["# Conformance"]
-    for target in run.targets:
-        heading = f"{target.target.name} {target.description.get('version', '')}".rstrip()
-        summary = summary_on(target, run)
-        sections = sections_of(summary, target.findings, target.results)
-        problems = [f"  {one_line(f'{label}: {text}', LINE)}" for label, text, _ in problems_of(target, run.plan)]
-        # In an indented block no text of a runtime can format.
-        lines += ["", textwrap.indent("\n".join([summary_text(heading, summary, sections), *problems]), "    ")]
-    text = "\n".join([*lines, ""]).encode("utf-8", errors="backslashreplace")
-    (run.folder / SUMMARY).write_bytes(text)
-    if job := os.environ.get("GITHUB_STEP_SUMMARY"):
-        with Path(job).open("ab") as file:  # one file for all steps of a job
-            file.write(text)
-
-
-def on_github() -> bool:
-    """Return whether a GitHub workflow runs this."""
-    return os.environ.get("GITHUB_ACTIONS") == "true"
-
-
-def github_marks(run: Run) -> Iterator[str]:
-    """Yield lines that GitHub shows as marks on a job: new findings, and other reasons of the exit code."""
-    from ..checking.formatters import github_command
-
-    for target in run.targets:
-        error = partial(github_command, "error", title=_title(target))
-        for group in summary_on(target, run).groups:
-            if not group.known:
-                repeat = target.findings[group.problems[0]]["repeat"]
-                yield error(f"{group.text} ({group.count}; {group.where}). To repeat it: {repeat}")
-        for label, text, _ in problems_of(target, run.plan):
-            yield github_command("warning" if label == STALE else "error", text, title=_title(target))
-
-
-def _title(target: TargetRun) -> str:
-    return f"onnxspec: {target.target.name} {target.description.get('version', '')}".strip()

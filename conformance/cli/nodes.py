@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
+from rich.text import Text
 
 from ..checking.rule import workaround
 from ..extraction.cases import NodeCase, cases_of_model, read_nodes
@@ -20,18 +22,14 @@ from ..results.records import Finding
 from ..results.result import Result
 from ..running.run import Run, TargetRun
 from ..text import listed
-from .terminal import fail, progress_lines, warn, why
+from .terminal import console_on, fail, warn, why
 
 
-def nodes_of_model(
-    model: Path, inputs: Path | None, folder: Path, *, again: bool, outputs: bool, silent: bool
-) -> list[NodeCase]:
+def nodes_of_model(model: Path, inputs: Path | None, folder: Path, *, again: bool, outputs: bool) -> list[NodeCase]:
     """Return the nodes of a model, with their cases written into a folder; a resumed run has them already.
 
     outputs
         Whether the reference's outputs are written too.
-    silent
-        Whether progress is hidden.
 
     End the command if the model cannot be read or has no recurrent node that can be run.
     """
@@ -42,8 +40,10 @@ def nodes_of_model(
             pass  # it was interrupted before they were there
     try:
         fed = arrays_of(inputs) if inputs is not None else None
-        with progress_lines(silent=silent) as progress:
-            nodes = cases_of_model(model, folder, fed, outputs=outputs, progress=progress)
+        with console_on(sys.stderr).status("") as status:
+            nodes = cases_of_model(
+                model, folder, fed, outputs=outputs, progress=lambda step: status.update(Text(f"{step} ..."))
+            )
     except ModelError as error:
         fail(f"{model} {error}")
     except ExecutionError as error:

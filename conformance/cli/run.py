@@ -155,7 +155,7 @@ def run(
         folder = keep or root / NODE_CASES
         from .nodes import nodes_of_model  # with all that models are read by
 
-        nodes = nodes_of_model(model, inputs, folder, again=resume, outputs=keep is not None, silent=quiet)
+        nodes = nodes_of_model(model, inputs, folder, again=resume, outputs=keep is not None)
         chosen = replace(chosen, profile="directories", directories=(str(folder),))
     plan = planned(
         chosen,

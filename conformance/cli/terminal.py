@@ -6,13 +6,11 @@ Names, versions and messages come from targets, and from run folders of others. 
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import re
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NoReturn, TextIO, cast
 
 import click.exceptions
@@ -24,9 +22,6 @@ from ..workers.worker import one_line
 
 LINE = 2000
 """Characters of a line beyond which it is cut: texts of targets have 500 at most, several of them make a line."""
-
-PATIENCE = 2.0
-"""Seconds that a step may take in silence."""
 
 _UNWRAPPED = 100_000
 _WORD = 200  # characters of a name that is far too long
@@ -113,33 +108,6 @@ def warn(text: str, style: str = "") -> None:
     """Print one line on the standard error."""
     text = _LONG_WORD.sub(lambda word: f"{word[0][:_WORD]}...", text)
     console_on(sys.stderr).print(single(Text(text, style), _LONGEST_COMMAND), soft_wrap=True)
-
-
-@contextlib.contextmanager
-def progress_lines(*, silent: bool = False) -> Iterator[Callable[[str], None]]:
-    """Print slow steps on the standard error: after PATIENCE seconds the current one, then each new one. Yield a
-    function to call with each step as it begins."""
-    steps: list[str] = []
-    late = threading.Event()
-
-    def show() -> None:
-        late.set()
-        for step in steps[-1:]:
-            warn(f"{step} ...", "dim")
-
-    def begin(step: str) -> None:
-        steps.append(step)
-        if late.is_set():
-            warn(f"{step} ...", "dim")
-
-    timer = threading.Timer(PATIENCE, show)
-    timer.daemon = True
-    if not silent:
-        timer.start()
-    try:
-        yield begin
-    finally:
-        timer.cancel()
 
 
 def fail(message: str, code: int = 2, lines: Iterable[str] = ()) -> NoReturn:

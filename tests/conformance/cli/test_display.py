@@ -109,37 +109,16 @@ def test_of_many_messages_of_refusals_a_few_are_shown_and_the_others_counted() -
     assert len(shown) == 5
 
 
-def progress(
-    judgements: Sequence[Judgement],
-    console: Console | None = None,
-    *,
-    step: int = 5,
-    added: int = 0,
-    silent: bool = False,
-) -> list[str]:
-    """Return the progress lines beside a run with these judgements, of which each takes `step` seconds.
-
-    The last `added` cases were added to the plan.
-    """
-    console = console or Console(file=io.StringIO(), width=200, color_system=None)
-    target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[: len(judgements)]))
-    planned, more = probes[: len(probes) - added], probes[len(probes) - added :]
-    seconds, aside = iter(range(0, 1000 * step, step)), io.StringIO()
-    beside = Console(file=aside, width=200, color_system=None)
-    plan = Plan(Selection(), planned, (target.target,))
-    with RunDisplay(console, plan, silent=silent, aside=beside, clock=lambda: next(seconds)) as display:
-        for probe in more:
-            display.observe(target, CasesAdded(target="onnxruntime", cases=[probe.text]))
-        for probe, judgement in zip(probes, judgements, strict=True):
-            target.results.append(result_of(probe, "onnxruntime", judgement, 0.0, None, ""))
-            display.observe(target, target.results[-1])
-    return aside.getvalue().splitlines()
-
-
 def test_a_narrow_terminal_cuts_the_counts_and_neither_progress_nor_time() -> None:
     stream = Terminal()
+    console = Console(file=stream, width=60, force_terminal=True, color_system=None)
+    target, probes = TargetRun(parse_target("onnxruntime")), tuple(map(SpecProbe, SPECS[:100]))
     verdicts = (Verdict.PASS, Verdict.UNSUPPORTED, Verdict.INCONCLUSIVE, Verdict.NOT_RUN)
-    progress([*map(Judgement, verdicts)] * 25, Console(file=stream, width=60, force_terminal=True, color_system=None))
+    with RunDisplay(console, Plan(Selection(), probes[:99], (target.target,))) as display:
+        display.observe(target, CasesAdded(target="onnxruntime", cases=[probes[99].text]))
+        for probe, verdict in zip(probes, verdicts * 25, strict=True):
+            target.results.append(result_of(probe, "onnxruntime", Judgement(verdict), 0.0, None))
+            display.observe(target, target.results[-1])
     last = [line for line in stream.getvalue().splitlines() if "100/100" in line][-1]
     assert "0:00:0" in last
     assert "25 pass" in last
@@ -159,26 +138,6 @@ def test_a_runtime_that_is_not_installed_comes_with_a_hint() -> None:
     assert "nor in /lab" in own
     assert "PYTHONPATH" in own
     assert "what installs it" not in own
-
-
-def test_a_piped_run_says_now_and_then_how_far_it_is() -> None:
-    lines = progress([PASS] * 100)
-    assert lines[0] == "onnxruntime: 2 of 100 cases after 10 s: 2 pass"
-    assert lines[1].startswith("onnxruntime: 4 of 100 cases after 20 s")
-    assert 8 < len(lines) < 20
-    terminal = Console(file=Terminal(), width=200, color_system=None)
-    assert progress([PASS] * 100, terminal) == progress([PASS] * 100, silent=True) == []
-
-
-def test_a_piped_run_says_why_its_cases_become_more_and_what_may_still_change() -> None:
-    loose = Judgement(Verdict.INACCURATE, message="Y is off")
-    assert progress([loose] * 4, step=20, added=1) == [
-        *(
-            f"onnxruntime: {n} of 4 cases (1 added within what it supports) after {20 * n} s: {n} inaccurate"
-            for n in (1, 2, 3, 4)
-        ),
-        'onnxruntime: all 4 cases have run; diagnosing failures ("inaccurate" may become "wrong")',
-    ]
 
 
 def test_cases_that_several_findings_have_are_said_to_be_so() -> None:

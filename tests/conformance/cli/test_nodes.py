@@ -192,18 +192,6 @@ def test_outputs_are_computed_for_those_who_keep_the_cases_alone(inside: Inside,
     assert "3 pass" in again.out
 
 
-def test_steps_that_take_long_are_named(inside: Inside, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxspec.conformance.cli.terminal.PATIENCE", 0.0)
-    done = inside("run", "model.onnx", "--keep", "kept", "--out", "run")
-    assert done.code == 0
-    lines = done.err.splitlines()
-    assert "writing the case of /encoder/second, with outputs ..." in lines
-    assert lines[-1] == "running and judging 3 cases on onnxruntime ..."
-    silent = inside("run", "model.onnx", "--quiet", "--out", "quiet")
-    assert silent.code == 0
-    assert silent.err == ""
-
-
 def test_a_model_is_named_once(inside: Inside, folder: Path) -> None:
     complaint = inside("run", "model.onnx", "--model", "model.onnx").complaint
     assert complaint.endswith("MODEL and --model both name a model: leave one out")
