@@ -9,12 +9,10 @@ from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import CELLS, FORMATS, Node, operator_version
+from ...reference import CELLS, Node, operator_version
 from ..axes.axis import NOTHING, Axis, features_in
-from ..axes.generator import uniform
 from ..axes.violation import Violation
 from ..specs.family import FRESH_CASES, Family, Level, register
 from ..specs.features import all_features, break_case, illegal_cases, node_features, recurrent_features, violations_of
@@ -216,18 +214,6 @@ class CellFamily(Family):
         """Return the features of a node with its inputs."""
         return node_features(node, inputs, self.spec.axes)
 
-    def formula(self, spec: CaseSpec, name: str, array: NDArray[Any]) -> str | None:
-        """Return the Python expression that generates a tensor, or None."""
-        dtype = "float32" if array.dtype.name == "bfloat16" else array.dtype.name
-        runs = range(1 if spec.reruns == "none" else 2)
-        keys = (f"{spec.op}/{name}/{spec.weights_seed}", *(f"{spec.op}/{name}/{spec.seed}/{k}" for k in runs))
-        for key in keys:
-            for precision in (FORMATS[spec.type].precision, 3):
-                exponent = _unit_exponent(float(array.astype(np.float64).flat[0])) + precision
-                if uniform(key, array.shape, precision, exponent).astype(array.dtype).tobytes() == array.tobytes():
-                    return f'drawn("{key}", {array.shape}, {precision}, {exponent}).astype("{dtype}")'
-        return None
-
     def violations(self, op: str, version: int) -> Sequence[Violation]:
         """Return the violations that an operator version can have."""
         return violations_of(op, version, self.spec)
@@ -245,14 +231,6 @@ class RecurrentFamily(CellFamily):
     """Cases of LSTM, GRU and RNN."""
 
     operators = tuple(CELLS)
-
-
-def _unit_exponent(value: float) -> int:
-    """Return q of value = m * 2^q with odd m; 0 where there is none."""
-    if not np.isfinite(value) or value == 0:
-        return 0
-    over, under = value.as_integer_ratio()
-    return (over & -over).bit_length() - under.bit_length()
 
 
 register(RecurrentFamily())

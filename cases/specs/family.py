@@ -94,13 +94,6 @@ class Family(ABC):
         """Return features that a node contains with its inputs; the model may be a third-party one. Raise
         IllegalNode."""
 
-    def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
-        """Return a Python expression for an input, which gives it bit for bit in a script; None if there is none.
-
-        It may use ``drawn`` (:func:`..axes.generator.uniform`) and ``np``.
-        """
-        return None
-
     def violations(self, op: str, version: int) -> Sequence[Violation]:
         """Return the ways in which a model can be invalid."""
         return ()

@@ -112,8 +112,9 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
     except OSError as error:
         fail(f"{folder} cannot be written: {why(error)}")
     fail(
-        f"{name} has no scripts: they are for onnxruntime, onnx.reference and adapters. The case is now in {folder},"
-        " in the form of ONNX's own test cases: model.onnx, inputs, expected outputs.",
+        f"there is no script of {probe.id} for {name}: scripts run one node on onnxruntime, onnx.reference or an"
+        f" adapter. The case is now in {folder}, in the form of ONNX's own test cases: model.onnx, inputs, expected"
+        " outputs.",
         lines=[f"Run the model and compare its outputs, or: onnxspec run --case ./{folder} --target {name}"],
     )
 

@@ -226,16 +226,6 @@ class Operator(ABC):
             for name, clause in clauses.items()
         ]
 
-    def expect_behind(
-        self, node: Node, inputs: Arrays, handed: Mapping[str, Bounded], accuracy: str, interpretations: Interpretations
-    ) -> list[Expectation]:
-        """Return the values that the outputs must have if other nodes compute some inputs (`handed`), known only within
-        bounds.
-
-        The list is empty if the operator does not support this.
-        """
-        return []
-
     def expecting_each(self, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Sequence[Expected]:
         """Return, for each of several runs on the same inputs, a function like :meth:`expect` of accuracy classes and
         interpretations.

@@ -22,7 +22,7 @@ from ..recurrent.agreement import Expected, special_mismatches
 from ..recurrent.cell import Cell, register_cell
 from ..recurrent.computation import computation_of, evaluate, evaluate_in_order, steps_of
 from ..recurrent.configuration import RECURRENT_QUESTIONS, Configuration, configure, open_questions_of
-from ..recurrent.expectation import Expectation, Expecting, bounds, expect, expect_behind
+from ..recurrent.expectation import Expectation, Expecting, bounds, expect
 from ..recurrent.node import Diagnostic, Node, StatedSize, Written
 from ..recurrent.rnn import CELLS
 from .operator import Classes, Conforming, Operator, register
@@ -155,7 +155,6 @@ class RecurrentOperator(Operator):
     computation = staticmethod(computation_of)
     evaluate = staticmethod(evaluate)
     evaluate_in_order = staticmethod(evaluate_in_order)
-    expect_behind = staticmethod(expect_behind)
     expecting_each = staticmethod(expecting_each)
     special_mismatches = staticmethod(special_mismatches)
     bounds = staticmethod(bounds)

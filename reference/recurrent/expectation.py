@@ -104,21 +104,6 @@ def expect(
     return Expecting(node, inputs, observed)(accuracy, interpretations)
 
 
-def expect_behind(
-    node: Node,
-    inputs: Mapping[str, NDArray[Any]],
-    handed: Mapping[str, Bounded],
-    accuracy: str = "standard",
-    interpretations: Interpretations | None = None,
-) -> list[Expectation]:
-    """Return the expected outputs of `node` behind another node, whose X or initial states are known only within
-    bounds. It is a free run; otherwise like :func:`expect`."""
-    computation = computation_of(node, inputs, interpretations)
-    computation = replace(computation, inputs={**computation.inputs, **handed})
-    with np.errstate(over="ignore", invalid="ignore"):
-        return _expect(computation, {}, accuracy)
-
-
 class Expecting:
     """Expected outputs of a node in one run, for several accuracy classes and interpretations.
 

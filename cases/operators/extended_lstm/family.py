@@ -12,17 +12,16 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...axes.axis import NOTHING
-from ...axes.generator import Counter, uniform
+from ...axes.generator import Counter
 from ...profiles import written_cases
 from ...profiles.random_cases import distinct
 from ...profiles.recurrent import RecurrentFamily
 from ...specs.family import FRESH_CASES, Family, Level, register
 from ...specs.features import break_case
 from ...specs.model import inputs_of
-from .axes import COARSE, HIGHEST, IN_RANGE, MIDDLE, Affine, calibrated, is_power, numbers, reach, representable
+from .axes import COARSE, HIGHEST, IN_RANGE, MIDDLE, Affine, calibrated, is_power, reach, representable
 from .spec import OP_TYPE, ExtendedSpec, extended
 
 _STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
@@ -220,18 +219,6 @@ class _Extended(RecurrentFamily):
         yield from super().content(spec)
         if spec.reruns != "none":
             yield inputs_of(spec, 1)["X"].tobytes()
-
-    def formula(self, spec: Any, name: str, array: NDArray[Any]) -> str | None:
-        """Return the Python expression that generates a tensor, within its range; None if there is none."""
-        if name not in ("X", "W", "R", "B"):
-            return None
-        middle, reach = numbers(spec, name)
-        for run in (0, 1):
-            key = f"{spec.op}/{name}/{spec.seed}/{run}"
-            if (middle + reach * uniform(key, array.shape, 24, 0)).astype(array.dtype).tobytes() == array.tobytes():
-                drawn = f'drawn("{key}", {array.shape}, 24, 0)'
-                return f'({middle!r} + {reach!r} * {drawn}).astype("{array.dtype.name}")'
-        return None
 
     def random_case(
         self,

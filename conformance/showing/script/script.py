@@ -17,25 +17,26 @@ from typing import Any
 from ....cases import Case, Violation
 from ....reference import FORMATS
 from ...targets.target import Target, usual_target
-from .expected import expected_of, touched_by
+from .expected import expected_of
 from .runtime import Runtime, runtime_of
-from .statements import WIDTH, bits, drawn, feeds_of, model_of, numbers, ratios, source, unpacked, wrapped
+from .statements import WIDTH, bits, feeds_of, model_of, numbers, ratios, source, unpacked, wrapped
 
 
 def script_of(case: Case, target: Target | None = None) -> str | None:
     """Return a Python script that runs a case on a target and reports elements outside their radius.
 
-    Return None for targets that are programs or backend modules: use the test-case directory.
+    Return None for targets that are programs or backend modules, and for graphs of several nodes: use the test-case
+    directory.
 
     target
         Its provider, options and accuracy class go into the script; None: onnxruntime's CPU provider.
 
     The script accepts every interpretation that the case leaves open, and ignores conventions. For an invalid model it
-    exits with 1 if the model runs. In a graph, the radius of a later node covers all inputs that it may get.
+    exits with 1 if the model runs.
     """
     target = target or usual_target(case.trial.node.domain)
     runtime, violation = runtime_of(case, target), case.trial.violation
-    if runtime is None:
+    if runtime is None or not case.trial.subject.is_lone:
         return None
     if violation is None:
         sentences, lines_of_end = _comparison(case, target.accuracy, runtime)
@@ -57,7 +58,6 @@ def script_of(case: Case, target: Target | None = None) -> str | None:
 
 
 _STANDARD: dict[Callable[..., Any], set[str]] = {
-    drawn: {"hashlib"},
     unpacked: {"base64", "zlib"},
     bits: set(),
     numbers: set(),
@@ -98,7 +98,7 @@ def _comparison(case: Case, accuracy: str, runtime: Runtime) -> tuple[tuple[str,
     """Return sentences of the docstring, and the lines that run the target and compare each output."""
     half, type_names = case.spec.type == "bfloat16", _types_of(case)
     comparison = _COMPARISON.format(
-        lacking=_LACKING if "sequence_output" in touched_by(case.trial) else "",
+        lacking=_LACKING if "sequence_output" in case.trial.open_questions else "",
         dtype=" or ".join(type_names),
         types=", ".join(f'"{name}"' for name in (*type_names, *(["uint16"] if half else []))) + ",",
         got="numbers(got)" if half else "got.astype(np.float64)",
@@ -143,21 +143,13 @@ def _refusal(case: Case, violation: Violation, runtime: Runtime) -> tuple[tuple[
 def _types_of(case: Case) -> tuple[str, ...]:
     """Return the names of the types of outputs."""
     usual = FORMATS[case.spec.type].dtype
-    codecs = (bound.node.codecs.get(name) for bound in case.trial.subject.nodes for name in bound.node.outputs)
+    codecs = map(case.trial.node.codecs.get, case.trial.node.outputs)
     return tuple(dict.fromkeys((usual if codec is None else codec.dtype).name for codec in codecs))
 
 
 def _heading(case: Case, *sentences: str) -> Iterator[str]:
     """Yield the script's docstring. An id cannot be broken into lines, so a long one gets a ``noqa`` comment."""
-    nodes = case.trial.subject.nodes
-    names = " and ".join(dict.fromkeys(bound.node.operator.name for bound in nodes))
-    lines = [f'"""{names}: {case.spec.id}', ""]
-    if len(nodes) > 1:
-        later_names = " and ".join(f"{bound.name}_..." for bound in nodes[1:])
-        lines.append(
-            f"The model has {len(nodes)} recurrent nodes; tensors that only a later one has are called {later_names}"
-        )
-    lines += sentences
+    lines = [f'"""{case.trial.node.operator.name}: {case.spec.id}', "", *sentences]
     yield from lines
     yield '"""  # noqa: E501' if max(map(len, lines)) > WIDTH else '"""'
 

@@ -6,7 +6,6 @@ Scripts hold the source text of the last functions here, which need nothing but 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 import textwrap
 import zlib
@@ -17,7 +16,7 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from ....cases import Case, Spec, family_of
+from ....cases import Case
 
 WIDTH = 120
 LITERAL = 12  # maximum number of elements of a tensor that is written out
@@ -107,22 +106,22 @@ def feeds_of(case: Case) -> Iterator[str]:
             number = distinct.index((array.shape, array.tobytes())) + 1
             variable = name if len(distinct) == 1 else f"{name}_{number}"
             if not any(variable in seen.values() for seen in variables):
-                yield from wrapped(f"{variable} = {_tensor(case.spec, name, array)}")
+                yield from wrapped(f"{variable} = {_tensor(array)}")
             variables[run][name] = variable
     fed = [{name: held[name] for name in feed.fed} for feed, held in zip(feeds, variables, strict=True)]
     runs = ["{" + ", ".join(f'"{name}": {variable}' for name, variable in run.items()) + "}" for run in fed]
     yield from wrapped(f"FEEDS = [{', '.join(runs)}]")
 
 
-def _tensor(spec: Spec, name: str, array: NDArray[Any]) -> str:
-    """Return an expression for an input: its numbers if it is small, else its generator, else bytes."""
+def _tensor(array: NDArray[Any]) -> str:
+    """Return an expression for an input: its numbers if it is small, else its compressed bytes."""
     # NumPy has no bfloat16; float32 holds it exactly.
     dtype = "float32" if array.dtype.name == "bfloat16" else array.dtype.name
     if array.dtype.kind in "iu":
         return array_text(array, dtype)
     if array.size <= LITERAL:
         return array_text(shortest(array.astype(dtype)), dtype)
-    return family_of(spec.op).formula(spec, name, array) or f'{packed(array.astype(np.float64))}.astype("{dtype}")'
+    return f'{packed(array.astype(np.float64))}.astype("{dtype}")'
 
 
 def model_of(case: Case) -> Iterator[str]:
@@ -196,18 +195,6 @@ def _constant(tensor: onnx.TensorProto) -> str:
 
 
 # Functions of scripts
-
-
-def drawn(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> np.ndarray:
-    """Dense dyadic rationals from a counter-based generator (the finalizer of splitmix64): the same bits everywhere."""
-    start = np.uint64(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little"))
-    with np.errstate(over="ignore"):
-        z = start + np.arange(1, int(np.prod(shape)) + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z = z ^ (z >> np.uint64(31))
-    size = np.ldexp(((z >> np.uint64(64 - precision)) | np.uint64(1)).astype(np.float64), exponent - precision)
-    return np.where((z & np.uint64(1)).astype(bool), -size, size).reshape(shape)
 
 
 def unpacked(text: str, shape: tuple[int, ...]) -> np.ndarray:

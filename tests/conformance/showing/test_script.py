@@ -170,18 +170,12 @@ def test_model_and_inputs_are_the_case_s_own_bytes(version: int) -> None:
 
 
 @needs_cell_output
-def test_inputs_that_no_generator_made_are_there_byte_for_byte() -> None:
-    spec = replace(PLAIN, T=8, data="nan-padding", lengths="ragged", weights="input")
-    case = build_case(spec)
+def test_inputs_are_there_byte_for_byte() -> None:
+    case = build_case(replace(PLAIN, T=8, data="nan-padding", lengths="ragged", weights="input"))
     (feed,) = case.trial.feeds
     assert np.isnan(feed.inputs["X"]).any()
-    text = _script(case, REFERENCE)
-    np.testing.assert_array_equal(_names(text)["FEEDS"][0]["X"], feed.inputs["X"])
-    W = feed.inputs["W"].copy()
-    W[0, 0, 0] += 1
-    changed = replace(feed, inputs={**feed.inputs, "W": W}, fed={**feed.fed, "W": W})
-    text = _script(replace(case, trial=replace(case.trial, feeds=(changed,))), REFERENCE)
-    np.testing.assert_array_equal(_names(text)["FEEDS"][0]["W"], W)
+    (written,) = _names(_script(case, REFERENCE))["FEEDS"]
+    np.testing.assert_equal(written, feed.fed)
 
 
 @needs_cell_output
@@ -379,17 +373,15 @@ def _exit_code(script: str) -> int:
 
 
 @pytest.mark.parametrize("name", WRAPS)
-def test_the_script_of_a_lane_runs_its_graph_and_demands_something_of_every_node(name: str) -> None:
+def test_the_script_of_a_lane_runs_its_graph_if_it_has_one_node(name: str) -> None:
     case = wrap(build_case(BEHIND), name)
-    script = _script(case, parse_target("onnxruntime"))
-    nodes = len(case.trial.subject.nodes)
-    assert (f"The model has {nodes} recurrent nodes" in script) == (nodes > 1)
-    assert _exit_code(script) == 0
-    last_inputs = {"shared": "second_X", "twins": "third_R", "last-step": "second_W"}  # a tensor of the last node alone
-    last = last_inputs.get(name, "second_R" if name in GRAPHS else "X")
-    feeds = "{k: {**v, LAST: v[LAST] * v[LAST].dtype.type(2) + v[LAST].dtype.type(1)} for k, v in enumerate(FEEDS)}"
-    assert _exit_code(script.replace("\noptions = ", f"\nFEEDS = {feeds.replace('LAST', repr(last))}\noptions = ")) == 1
-    assert _names(script)["model"].graph == onnx.load_model_from_string(case.trial.model).graph
+    script = script_of(case, parse_target("onnxruntime"))
+    assert (script is None) == (name in GRAPHS)
+    if script is not None:
+        assert _exit_code(script) == 0
+        feeds = "{k: {**v, 'X': v['X'] * v['X'].dtype.type(2) + v['X'].dtype.type(1)} for k, v in enumerate(FEEDS)}"
+        assert _exit_code(script.replace("\noptions = ", f"\nFEEDS = {feeds}\noptions = ")) == 1
+        assert _names(script)["model"].graph == onnx.load_model_from_string(case.trial.model).graph
 
 
 def test_the_script_of_a_quantized_case_works_on_levels(tmp_path: Path) -> None:

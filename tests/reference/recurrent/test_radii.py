@@ -23,7 +23,6 @@ from onnxspec.reference import (
     budget,
     compare,
     configure,
-    evaluate,
     expect,
 )
 from onnxspec.reference.kernels.activations import EVALUATIONS
@@ -32,7 +31,6 @@ from onnxspec.reference.numbers import Bounded, Bounding
 from onnxspec.reference.numbers.accuracy import any_of
 from onnxspec.reference.numbers.activations import Activation, Coefficient
 from onnxspec.reference.numbers.bounded import RADIUS_SLACK
-from onnxspec.reference.recurrent.expectation import expect_behind
 
 from ..operators import second_derivation
 from ..situations import OPERATORS, TWO_TYPES, Arrays, functions_of, inputs_for, optional_of, outputs_of, variants_of
@@ -473,37 +471,3 @@ def test_sizes_of_zero(layout: int, kind: str, T: int, N: int, op: str) -> None:
 def test_an_unknown_class_is_named() -> None:
     with pytest.raises(ValueError, match=r"no accuracy class 'loose'; there are: strict, standard"):
         budget("loose", "float32")
-
-
-# A node behind another.
-
-
-@pytest.mark.parametrize(("handed_on", "layout"), [("X", 0), ("initial_h", 0), ("initial_h", 1)])
-@pytest.mark.parametrize("op", OPERATORS)
-def test_behind_another_node_bounds_cover_all_that_it_may_hand_on(op: str, handed_on: str, layout: int) -> None:
-    """Of X nothing is known of the padding, of a state nothing of one row of one direction."""
-    random = np.random.default_rng(1)
-    T, N, I, H = 4, 3, 2, 3
-    inputs = inputs_for("float32", (T, N, I, H), op=op, directions=2, layout=layout, optional=("initial_h",))
-    unknown = np.zeros(inputs[handed_on].shape, bool)
-    row = (1, 0) if layout else (0, 1)
-    if handed_on == "X":
-        inputs["sequence_lens"] = np.array([4, 2, 3], np.int32)
-        unknown[2:, 1] = True
-    else:
-        unknown[row] = True
-    node = Node(op, 14, {"hidden_size": H, "direction": "bidirectional", "layout": layout}, ("Y", "Y_h"))
-    value = inputs[handed_on].astype(np.float64)
-    handed = Bounded(value, np.where(unknown, 0.0, 1e-3), budget("standard", "float32"), unknown)
-    (bounds,) = [e.number for e in expect_behind(node, inputs, {handed_on: handed}) if e.output == "Y_h"]
-    known = np.ones(bounds.value.shape, bool) if bounds.doubt is None else ~bounds.doubt
-    expected = np.ones(known.shape, bool)
-    expected[row] = handed_on == "X"
-    np.testing.assert_array_equal(known, expected)
-    assert bounds.radius[known].max() < 1e-2
-    apart = 0.0
-    for _ in range(50):
-        moved = value + np.where(unknown, 100, 1e-3) * random.choice([-1, 1], value.shape)
-        got = evaluate(node, {**inputs, handed_on: moved.astype(np.float32)})["Y_h"]
-        apart = max(apart, float((np.abs(got - bounds.value) / bounds.radius)[known].max()))
-    assert 0.1 < apart <= 1
