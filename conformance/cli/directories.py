@@ -43,7 +43,7 @@ def generate_cases(
     tolerance judges fairly and on which the specification leaves nothing open; the manifest has the reasons.
     """
     try:
-        chosen = selection_of(profile, op, None, type, case)
+        chosen = selection_of(profile, op, type, case)
         specs = _specs_of(all_listed(select_probes(chosen, operator_names(""))))
         if profile in _FLOAT and not chosen.cases and not chosen.directories:
             specs += _fair(chosen, {spec.digest for spec in specs})
@@ -126,7 +126,7 @@ def list_cases(
     """List the cases of a profile, one a line."""
     if features and as_json:
         fail("--features and --json cannot be combined")
-    selection = selection_of(profile, op, None, type, case)
+    selection = selection_of(profile, op, type, case)
     probes = all_listed(select_probes(selection, operator_names("")))
     if as_json:
         put("".join(f"{p.text}\n" for p in probes))

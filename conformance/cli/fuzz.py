@@ -44,7 +44,7 @@ def fuzz(
     failing result was expected; 1: one was not; 2: bad arguments; 3: the target could not start.
     """
     chosen = target_called(target, targets_file)
-    selection = selection_of("core", op, None, type)
+    selection = selection_of("core", op, type)
     types = list(selection.types or FORMATS)
     existing = chosen_versions(selection, chosen.operators)
     versions = [(name, v) for name, v in existing if {*types} & {*operator_version(name, v).types}]

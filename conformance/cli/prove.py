@@ -43,7 +43,7 @@ def prove_cases(profile: str, op: Sequence[str], type: Sequence[str], fault: Seq
     that can be violated must have a fault, every clause a case; and no conforming variant may fail. Exit code 1:
     something of this does not hold.
     """
-    selection = selection_of(profile, op, None, type)
+    selection = selection_of(profile, op, type)
     specs = select(selection)
     _require_faults(fault or (), specs)
     require_writable(out)

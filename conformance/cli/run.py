@@ -129,7 +129,7 @@ def run(
     if model is None and (inputs or keep):
         fail("--inputs and --keep belong to a model: leave them out, or name the model")
     given = getattr(context.get_parameter_source("profile"), "name", "") == "COMMANDLINE"
-    chosen = selection_of(profile, op, None, type, case)
+    chosen = selection_of(profile, op, type, case)
     if model is not None and chosen.chosen:
         fail("MODEL and --case name cases in place of a profile: leave one out")
     if given and (model is not None or chosen.directories):

@@ -61,7 +61,6 @@ class Selection:
 def selection_of(
     profile: str = "core",
     ops: Iterable[str] | None = None,
-    versions: Iterable[str] | None = None,
     types: Iterable[str] | None = None,
     cases: Iterable[str] | None = None,
     base: Path | None = None,
@@ -75,10 +74,10 @@ def selection_of(
     base
         The folder to which paths of cases, and of files of cases, are relative.
 
-    Raise UnknownName for a version that is not a number, and UserError for a file of cases that cannot be read.
+    Raise UserError for a file of cases that cannot be read, and for versions of operators that cannot be combined.
     """
     names, origins = expanded(cases or (), base)
-    chosen, numbers = _operators_and_versions(list(ops or ()), _version_numbers(versions or ()))
+    chosen, numbers = _operators_and_versions(list(ops or ()))
     selection = Selection(profile, chosen, numbers, tuple(types or ()))
     if names and not origins and all(map(is_folder, names)):
         return replace(selection, profile="directories", directories=names)
@@ -88,33 +87,28 @@ def selection_of(
 def operator_version_called(text: str) -> tuple[str, str]:
     """Return the operator and the version (empty for all) of a text like ``GRU`` or ``GRU-22``."""
     name, dash, number = text.rpartition("-")
-    return (operator_called(name), number) if dash and number.isdecimal() else (operator_called(text), "")
+    return (
+        (operator_called(name), number)
+        if dash and number.isdecimal() and len(number) < 10
+        else (operator_called(text), "")
+    )
 
 
-def _operators_and_versions(texts: Sequence[str], versions: tuple[int, ...]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+def _operators_and_versions(texts: Sequence[str]) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the operators and their versions.
 
     Raise UserError for texts like LSTM-7 and GRU-14 together: a selection has each version of each operator.
     """
     pairs = [operator_version_called(text) for text in texts]
     ops = tuple(dict.fromkeys(op for op, _ in pairs))
-    numbers = _version_numbers(dict.fromkeys(number for _, number in pairs if number))
+    numbers = tuple(dict.fromkeys(int(number) for _, number in pairs if number))
     if not numbers:
-        return ops, versions
+        return ops, ()
     existing = list(operator_versions(None))
     asked = {(op, v) for op, v in existing for name, number in pairs if op == name and number in ("", str(v))}
     if asked != {(op, v) for op, v in existing if op in ops and v in numbers}:
         raise UserError(f"{', '.join(texts)}: different versions of different operators: run them one after another")
-    return ops, (*versions, *(number for number in numbers if number not in versions))
-
-
-def _version_numbers(versions: Iterable[str]) -> tuple[int, ...]:
-    """Return operator versions as numbers. Raise UnknownName for one that is not a number."""
-    texts = list(versions)
-    for text in texts:
-        if not text.isdecimal() or len(text) > 9:
-            raise UnknownName("operator version", text, sorted({v for _, v in operator_versions(None)}))
-    return tuple(map(int, texts))
+    return ops, numbers
 
 
 def operator_types() -> list[str]:

@@ -82,7 +82,7 @@ class Suite(pytest.Directory):
         try:
             own = read_expected(asked.expected) if asked.expected is not None else None
             targets = [target_named(name, asked) for name in asked.targets]
-            chosen = selection_of(asked.profile, asked.ops, None, asked.types, asked.cases, asked.base)
+            chosen = selection_of(asked.profile, asked.ops, asked.types, asked.cases, asked.base)
             plan = replace(planned(chosen, targets), expected=asked.expects, targets_file=asked.targets_file)
             suites = []
             for target in targets:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, TypedDict, cast
 
 from msgspec import Meta, Struct
 
-from ...reference import clause_named
 from ..border.strict_json import MOST_INTEGER
 from ..judging.judgement import FAILING, Judgement, Verdict
 from ..probes.probe import Probe
@@ -85,32 +84,6 @@ def place_of(where: Mapping[str, Any] | None) -> Place | None:
         return None
     finite = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in where.items()}
     return cast(Place, finite)
-
-
-def not_of(result: Result, probe: Probe) -> str:
-    """Return the fields in which a result that was read does not fit its case, as text; empty where it fits."""
-    expected = {
-        "op": probe.op,
-        "domain": probe.domain,
-        "version": probe.version,
-        "type": probe.type,
-        "clauses": probe.clauses,
-        "features": probe.groups,
-    }
-    wrong = [name for name, value in expected.items() if getattr(result, name) != value]
-    if result.clause is not None and not _is_clause(result.clause):
-        wrong.append("clause")
-    if len(result.error_sums) not in (0, 4):
-        wrong.append("error_sums")
-    return f"does not fit the case: {', '.join(wrong)}" if wrong else ""
-
-
-def _is_clause(id: str) -> bool:
-    try:
-        clause_named(id)
-    except KeyError:
-        return False
-    return True
 
 
 def result_of(

@@ -34,7 +34,7 @@ from ..workers.process import TargetProcess, TargetUnavailable
 from .conclusion import conclude, description_of, looked_up
 from .filling import NOT_ASKED, cases_to_add, filled_again, with_filled
 from .fresh import FreshSample, amended_by_fresh, fresh_target
-from .run import Plan, Run, TargetRun, require_planned
+from .run import Plan, Run, TargetRun
 
 Observe = Callable[[TargetRun, Line], None]
 """Handler of each line, once it is written; the state of the target is up to date."""
@@ -50,7 +50,6 @@ def execute(plan: Plan, writer: RunWriter, observe: Observe = lambda target, lin
     run.targets += [TargetRun(target) for target in plan.targets]
     writer.require_same_run(header := lines.header_of(description_of(run)))
     run.plan = plan = filled_again(plan, writer.loaded)
-    require_planned(writer.loaded, plan)
     writer.begin(header)
     if not writer.done:
         forget_evidence(writer.folder)
@@ -106,10 +105,11 @@ def _end_of(run: Run, writer: RunWriter) -> Callable[[], None]:
 
 
 def _take_up(run: Run, loaded: RunFolder, done: Sequence[Result]) -> None:
-    """Load the results of a folder into a run."""
+    """Load the planned results of a folder into a run."""
     for target_run in run.targets:
         name = target_run.target.name
-        target_run.results = [r for r in done if r.target == name]
+        planned = {probe.id for probe in run.plan.probes_of(target_run.target)}
+        target_run.results = [r for r in done if r.target == name and r.case in planned]
         target_run.description = loaded.descriptions.get(name, {})
         target_run.seconds = loaded.seconds.get(name, 0.0)
     if loaded.headers:

@@ -41,8 +41,8 @@ from .engine import execute
 from .planning import planned
 from .run import Plan, TargetRun
 
-Named = str | int | Spec
-"""An operator, a version, a type, or a case: its id, its JSON, a directory, or its spec."""
+Named = str | Spec
+"""An operator, a type, or a case: its id, its JSON, a directory, or its spec."""
 
 _COMMAND = ("onnxspec.run",)
 
@@ -122,7 +122,6 @@ def run(
     *,
     profile: str = "core",
     op: Named | Iterable[Named] = (),
-    since_version: Named | Iterable[Named] = (),
     type: Named | Iterable[Named] = (),
     case: Named | Iterable[Named] = (),
     expected: bool | str | Path = True,
@@ -139,8 +138,8 @@ def run(
         inputs that returns the outputs by name or in the graph's order; or a class or module with the functions of
         ``onnx.backend.base.Backend``. A named target works in a process of its own, where a crash costs one case. A
         function works in this process, where a crash ends Python.
-    profile, op, since_version, type, case
-        Selection of cases, each one value or several (one profile).
+    profile, op, type, case
+        Selection of cases, each one value or several (one profile); ``op`` may name a version, like GRU-22.
     expected
         List of known failures in place of the target's own: a file, or "none" or False. A function has none.
     fill
@@ -157,9 +156,8 @@ def run(
     Raise UnknownName and TargetError, both ValueErrors, for unknown names; RecordError for a folder with a run;
     and TargetUnavailable if the target does not start.
     """
-    cases = (str(c) if isinstance(c, (str, int)) else case_text(c) for c in _several(case))
-    ops, versions, types = (map(str, _several(given)) for given in (op, since_version, type))
-    selection = selection_of(profile, ops, versions, types, cases)
+    cases = (c if isinstance(c, str) else case_text(c) for c in _several(case))
+    selection = selection_of(profile, *(map(str, _several(names)) for names in (op, type)), cases)
     file = Path(targets_file) if targets_file is not None and isinstance(target, str) else None
     if isinstance(target, str):
         target = named_target(target, file)
@@ -181,7 +179,7 @@ def run(
 
 
 def _several(given: Named | Iterable[Named]) -> tuple[Named, ...]:
-    return (given,) if isinstance(given, (str, int)) or hasattr(given, "to_json") else tuple(given)  # type: ignore[return-value]
+    return (given,) if isinstance(given, str) or hasattr(given, "to_json") else tuple(given)  # type: ignore[return-value]
 
 
 def _carried_out(plan: Plan, out: str | Path | None, each: Callable[[Result], None]) -> RunOutcome:

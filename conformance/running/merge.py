@@ -30,7 +30,7 @@ from ..targets.target import Target
 from .conclusion import conclude, description_of, looked_up
 from .filling import SHARDS, filled_again
 from .planning import chosen_probes
-from .run import Plan, Run, TargetRun, require_planned
+from .run import Plan, Run, TargetRun
 
 _SAME = ("onnxspec", "profile", "selection", "expected_failures", "digests", "keeps_outputs")
 """Keys of a header that must be equal in all shards of a run."""
@@ -130,13 +130,10 @@ def plan_of(run: RunFolder) -> Plan:
 
 
 def _joined(parts: Sequence[RunFolder], to: Path) -> Run:
-    """Return a run with the results of all parts, without conclusions. Raise RecordError for a result outside the
-    plan."""
+    """Return a run with the planned results of all parts, without conclusions. Raise RecordError."""
     plan = plan_of(parts[0])
     for part in parts:
         plan = filled_again(plan, part)
-    for part in parts:
-        require_planned(part, plan)
     run = Run(plan, to, min(datetime.fromisoformat(part.described["started"]) for part in parts), [])
     run.problems = [f"{part.path}: {problem}" for part in parts for problem in part.problems]
     results = _results(parts)

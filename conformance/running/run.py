@@ -22,10 +22,9 @@ from ..probes.shard import Shard
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import no_evidence
 from ..results.expected.entries import Entry
-from ..results.folder import RunFolder
 from ..results.recorded import Recorder
 from ..results.records import EvidenceRecord, FillingRecord, Finding
-from ..results.result import Result, not_of
+from ..results.result import Result
 from ..targets.target import Target
 from ..workers.hangs import HangBudget
 from ..workers.pool import Pool
@@ -125,16 +124,6 @@ class Plan:
             return f"onnxspec.assert_conforms({probe.text!r}, {self.function})"
         file = ["--targets-file", str(self.targets_file)] if self.targets_file is not None else []
         return shlex.join([*probe.repeat(target.name), *file])
-
-
-def require_planned(run: RunFolder, plan: Plan) -> None:
-    """Raise RecordError for a result that does not belong to a plan, because files may have been edited."""
-    planned = {(target.name, probe.id): probe for target in plan.targets for probe in plan.probes_of(target)}
-    for (target, case), result in run.by_case.items():
-        probe = planned.get((target, case))
-        wrong = "is not among what was to be run" if probe is None else not_of(result, probe)
-        if wrong:
-            raise RecordError(f"{run.path}: case {case[:200]!a} on {target[:200]!a} {wrong}; was the folder edited?")
 
 
 @dataclass

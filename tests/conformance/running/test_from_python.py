@@ -39,7 +39,7 @@ def by_onnx(model: bytes, inputs: dict[str, np.ndarray]) -> Any:
 def test_a_run_is_returned_as_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     seen: list[Result] = []
-    outcome = run("onnxruntime", op="RNN", profile="smoke", since_version=14, type=["float32"], each=seen.append)
+    outcome = run("onnxruntime", op="RNN-14", profile="smoke", type=["float32"], each=seen.append)
     assert len(seen) == len(outcome.results) > 3
     assert {result.op for result in outcome.results} == {"RNN"}
     assert sum(outcome.counts.values()) == len(outcome.results)
@@ -231,7 +231,7 @@ def test_the_notebook_runs() -> None:
 
 
 def test_how_many_levels_quantized_outputs_are_off_is_told_by_their_bits() -> None:
-    summary = str(onnxspec.run("onnxruntime", profile="quantized", op="RNN", since_version=7))
+    summary = str(onnxspec.run("onnxruntime", profile="quantized", op="RNN-7"))
     assert "levels of 8 bits: within 0 levels (" in summary
     assert "levels of 16 bits: within 0 levels (" in summary
 

@@ -250,29 +250,6 @@ def test_a_merge_of_nothing_is_no_success(inside: Inside, shards: list[Path], tm
     assert description(tmp_path / "merged")["complete"] is False
 
 
-def test_results_of_nothing_that_there_is_are_refused(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
-    """They have the right types, but an unknown clause, case or target."""
-    journal = shards[0] / "results.jsonl"
-    whole = journal.read_bytes()
-    for old, new, named in (
-        (b'"version":14', b'"version":7', "does not fit the case: version"),
-        (b'"clause":null', b'"clause":"lstm.hearsay"', "does not fit the case: clause"),
-        (b'"case":"', b'"case":"\\u001b[2Jx', "is not among what was to be run"),
-        (b'"target":"backend:lengths_ignored","verdict"', b'"target":"","verdict"', "is not among what was to be run"),
-    ):
-        head, mark, rest = whole.partition(b'{"record":"result"')
-        assert old in rest
-        journal.write_bytes(head + mark + rest.replace(old, new, 1))
-        before = journal.read_bytes()
-        done = inside("merge", *shards, "--out", "merged")
-        assert done.code == 2
-        assert named in done.complaint
-        assert "\x1b" not in done.complaint
-        again = inside(*RUN, "--shard", "1/3", "--out", shards[0], "--resume")
-        assert (again.code, journal.read_bytes()) == (2, before)
-        assert named in again.complaint
-
-
 def test_nothing_foreign_reaches_the_terminal_as_it_stands(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     """A name or a message of a run folder forges no line and moves no cursor."""
     forged = "\\u001b[2J\\u202e\\nonnxruntime: 1000 pass"
