@@ -18,7 +18,7 @@ from ..conformance.results.result import Result
 from ..conformance.text import plural
 from ..reference import ACCURACY_CLASSES
 from .findings import findings_of
-from .run import Run
+from .run import Run, changed_cases
 from .subject import Subject, command_of, subjects_of, version_of
 from .text import flattened
 
@@ -199,11 +199,8 @@ def _warnings(old: Run, new: Run, pairs: Iterable[tuple[Subject, Subject]]) -> I
             "; ".join(f"{k} {v}" for k, v in selection.items() if v) or "everything" for selection in selections
         ]
         yield f"They differ in what was selected: {described[0]}, then {described[1]}."
-    digests = [run.info["digests"] for run in (old, new)]
-    changed = sorted(key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key])
-    if changed:
-        names = ", ".join(changed[:8])
-        yield f"The cases differ for {names}: cases with the same id are compared, others are listed apart."
+    if changed := changed_cases(old, new):
+        yield f"The cases differ for {changed}: cases with the same id are compared, others are listed apart."
     for before, after in pairs:
         if before.name != after.name:
             yield f"The targets have different names: {before.name}, then {after.name}."

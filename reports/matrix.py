@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from ..conformance.judging.vocabulary import rank
 from ..reference import UnknownOperator, document_of
 from .presentation import presentation_of
 from .subject import Subject
@@ -49,7 +48,8 @@ class Table(Struct, frozen=True):
 def matrix(subjects: Sequence[Subject]) -> list[Table]:
     """Return one table per operator, sorted by name. A case counts in the row of every feature that it uses."""
     subjects = [subject for subject in subjects if not subject.info["unavailable"]]
-    return [_table(name, subjects) for name in sorted({name for subject in subjects for name in subject.by_operator})]
+    operators = {name.rpartition("-")[0] for subject in subjects for name in subject.by_version}
+    return [_table(name, subjects) for name in sorted(operators)]
 
 
 def _table(operator: str, subjects: Sequence[Subject]) -> Table:
@@ -90,23 +90,22 @@ def _page_of(operator: str) -> str:
 def _cell(operator: str, feature: str, subject: Subject, tally: Tally | None) -> Cell | None:
     if tally is None or not tally.total:
         return None
-    of = f"of {tally.total:,}"
+    verdict, detail = tally.split[0][0], f"of {tally.total:,}"
+    icon, tone = presentation_of(verdict)
     if tally.new:
-        verdict, tone = min(tally.new_verdicts, key=rank), ""
-        label = f"{tally.new:,} {verdict if len(tally.new_verdicts) == 1 else 'failing'}"
-        detail = f"{of}, {tally.known:,} known" if tally.known else of
+        label = f"{tally.new:,} {verdict if tally.split[0][2] == tally.new else 'failing'}"
+        detail += f", {tally.known:,} known" if tally.known else ""
     elif tally.known:
-        verdict, tone, label, detail = min(tally.known_verdicts, key=rank), "known", f"{tally.known:,} known", of
+        tone, label = "known", f"{tally.known:,} known"
     elif tally.passed:
-        counts = [pair for pair in tally.by_rank if pair[0] != "pass"]
-        counts += [("unconventional", tally.unconventional), ("lose NaN, or overflow", tally.special)]
-        detail = ", ".join(f"{n:,} {name}" for name, n in counts if n)
-        verdict, tone, label = "pass", "part" if detail else "pass", f"{tally.passed:,} pass"
+        icon, tone = presentation_of("pass")
+        others = [(name, n) for name, _, n in tally.split if name != "pass"]
+        others += [("unconventional", tally.unconventional), ("lose NaN, or overflow", tally.special)]
+        detail, label = ", ".join(f"{n:,} {name}" for name, n in others if n), f"{tally.passed:,} pass"
+        tone = "part" if detail else tone
     else:
-        verdict, tone, detail = tally.by_rank[0][0], "", f"{tally.total:,}"
-        label = verdict if len(tally.by_rank) == 1 else "none judged"
-    icon, usual = presentation_of(verdict)
-    every = ", ".join(f"{n:,} {name}" for name, n in tally.by_rank)
+        label, detail = verdict if len(tally.split) == 1 else "none judged", f"{tally.total:,}"
+    every = ", ".join(f"{n:,} {name}" for name, n in tally.verdicts.items())
     known = f" ({tally.known:,} of the failures are known)" if tally.known else ""
     sentence = f"{operator}, {feature}, {subject.label}: {every}{known}"
-    return Cell(icon, tone or usual, label, detail, sentence, tally.failed)
+    return Cell(icon, tone, label, detail, sentence, tally.failed)

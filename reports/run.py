@@ -58,7 +58,6 @@ class Run:
     info: RunRecord
     results: Sequence[Result]
     problems: tuple[str, ...]
-    readable: bool
 
     @property
     def described(self) -> bool:
@@ -83,12 +82,11 @@ class Run:
 
 
 def read_run(path: Path) -> Run:
-    """Return a run folder. No content of the folder raises an exception: problems become lines of ``problems``."""
-    name = shortened(path.resolve().name or str(path), 200)
-    try:
-        folder = read_folder(path)
-    except RecordError as error:
-        return Run(name, path, NO_RUN, (), (f"{shortened(str(error), 1000)}; left out.",), False)
+    """Return a run folder, with a line of ``problems`` for each error in it.
+
+    Raise RecordError for another folder, or one in another version's format.
+    """
+    folder = read_folder(path)
     problems = [f"{path}: {problem}." for problem in folder.problems]
     count = len(folder.results)
     if folder.info is not None and not folder.info["complete"]:
@@ -98,7 +96,8 @@ def read_run(path: Path) -> Run:
         problems.append(f"{path}: there is no result in it.")
     problems += [f"{path}: {line}" for line in _broken_off(folder)]
     messages = tuple(shortened(problem, 1000) for problem in problems)
-    return Run(name, path, NO_RUN if folder.info is None else folder.info, folder.results, messages, True)
+    name = shortened(path.resolve().name or str(path), 200)
+    return Run(name, path, NO_RUN if folder.info is None else folder.info, folder.results, messages)
 
 
 def _broken_off(folder: RunFolder) -> Iterator[str]:
@@ -117,14 +116,17 @@ def read_runs(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
     runs: list[Run] = []
     problems: list[str] = []
     for path in paths:
-        run = read_run(path)
+        try:
+            run = read_run(path)
+        except RecordError as error:
+            problems.append(f"{shortened(str(error), 1000)}; left out.")
+            continue
         problems += run.problems
-        if run.readable:
-            used = {other.name for other in runs}
-            name, number = run.name, 2
-            while name in used:
-                name, number = f"{run.name} ({number})", number + 1
-            runs.append(replace(run, name=name))
+        used = {other.name for other in runs}
+        name, number = run.name, 2
+        while name in used:
+            name, number = f"{run.name} ({number})", number + 1
+        runs.append(replace(run, name=name))
     problems += [line for run in runs[1:] if (line := _apart(runs[0], run))]
     return runs, problems
 
@@ -134,9 +136,13 @@ def _apart(first: Run, other: Run) -> str:
     profiles = [run.info["profile"] if run.described else "unnamed" for run in (first, other)]
     if profiles[0] != profiles[1]:
         return f"{other.name}: profile {profiles[1]}, but {first.name} has {profiles[0]}; their counts do not compare."
-    digests = [run.info["digests"] for run in (first, other)]
-    changed = [key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key]]
-    if changed:
-        names = ", ".join(changed[:8])
-        return f"{other.name}: its cases for {names} are not those of {first.name}; their counts do not compare."
+    if changed := changed_cases(first, other):
+        return f"{other.name}: its cases for {changed} are not those of {first.name}; their counts do not compare."
     return ""
+
+
+def changed_cases(first: Run, other: Run) -> str:
+    """Return the first operator versions of which two runs had other cases, as text."""
+    digests = [run.info["digests"] for run in (first, other)]
+    changed = sorted(key for key in digests[0] if key in digests[1] and digests[0][key] != digests[1][key])
+    return ", ".join(changed[:8])

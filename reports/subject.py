@@ -124,11 +124,6 @@ class Subject:
         return {version: tallies[operator, number, version] for operator, number, version in sorted(tallies)}
 
     @cached_property
-    def by_operator(self) -> dict[str, Tally]:
-        """Counts by operator, all versions together."""
-        return self._tallied(lambda result: (operator_of(result),))
-
-    @cached_property
     def by_type(self) -> dict[str, Tally]:
         return self._tallied(lambda result: (result.type,))
 

@@ -7,7 +7,7 @@ from collections import Counter
 from msgspec import Struct, field
 
 from ..conformance.judging.judgement import DECLINED, FAILING, Verdict
-from ..conformance.judging.vocabulary import rank, word
+from ..conformance.judging.vocabulary import rank
 from ..conformance.results.result import Result
 from ..reference import SPECIAL
 
@@ -15,44 +15,52 @@ _SPECIAL = frozenset(SPECIAL)
 
 
 class Tally(Struct):
-    """The number of results of each verdict.
+    """The number of results by verdict and by whether the expected-failure file names the failure.
 
-    ``new`` and ``known`` split the failing results by whether the expected-failure file names them. ``unconventional``
-    counts passes that only break a convention, ``special`` passes that lose NaN or a finite number.
+    ``unconventional`` counts passes that only break a convention, ``special`` passes that lose NaN or a finite number.
     """
 
-    verdicts: Counter[str] = field(default_factory=Counter)
-    new_verdicts: Counter[str] = field(default_factory=Counter)
-    known_verdicts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[tuple[str, bool]] = field(default_factory=Counter)
     unconventional: int = 0
     special: int = 0
 
     def add(self, result: Result) -> None:
-        verdict = result.verdict
-        self.verdicts[verdict.value] += 1
-        if verdict in FAILING:
-            (self.known_verdicts if result.expected else self.new_verdicts)[verdict.value] += 1
-        elif verdict is Verdict.PASS and result.flags:
+        self.counts[result.verdict.value, result.failing and result.expected] += 1
+        if result.verdict is Verdict.PASS and result.flags:
             self.unconventional += "unconventional" in result.flags
             self.special += not _SPECIAL.isdisjoint(result.flags)
 
     @property
+    def split(self) -> list[tuple[str, bool, int]]:
+        """(verdict, whether known, count), worst first: the new failures, then the known ones, then other verdicts."""
+        entries = [(verdict, known, count) for (verdict, known), count in self.counts.items()]
+        return sorted(entries, key=lambda entry: (entry[0] not in FAILING, entry[1], rank(entry[0]), entry[0]))
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """Counts by verdict, worst first."""
+        counts = Counter[str]()
+        for verdict in sorted({verdict for verdict, _ in self.counts}, key=lambda name: (rank(name), name)):
+            counts[verdict] = self.counts[verdict, False] + self.counts[verdict, True]
+        return counts
+
+    @property
     def new(self) -> int:
         """Failing results that the expected-failure file does not name."""
-        return sum(self.new_verdicts.values())
+        return sum(count for (verdict, known), count in self.counts.items() if verdict in FAILING and not known)
 
     @property
     def known(self) -> int:
         """Failing results that the expected-failure file names."""
-        return sum(self.known_verdicts.values())
+        return sum(count for (_, known), count in self.counts.items() if known)
 
     @property
     def total(self) -> int:
-        return sum(self.verdicts.values())
+        return self.counts.total()
 
     @property
     def passed(self) -> int:
-        return self.verdicts["pass"]
+        return self.counts["pass", False]
 
     @property
     def failed(self) -> int:
@@ -66,24 +74,9 @@ class Tally(Struct):
     @property
     def declined(self) -> int:
         """Results of cases that the target declines."""
-        return sum(self.verdicts[verdict] for verdict in DECLINED)
+        return sum(self.counts[verdict.value, False] for verdict in DECLINED)
 
     @property
     def other(self) -> int:
         """Results without information on the target: not judged, or missing."""
         return self.total - self.judged - self.declined
-
-    @property
-    def by_rank(self) -> list[tuple[str, int]]:
-        """(verdict, count) pairs of the verdicts that occur, worst first."""
-        return sorted(((name, n) for name, n in self.verdicts.items() if n), key=lambda pair: (rank(pair[0]), pair[0]))
-
-    @property
-    def split(self) -> list[tuple[str, bool, int]]:
-        """(verdict, whether known, count), worst first: the new failures, then the known ones, then other verdicts."""
-        return [
-            (name, known, counts[name])
-            for known, counts in ((False, self.new_verdicts), (True, self.known_verdicts), (False, self.verdicts))
-            for name, _ in self.by_rank
-            if counts[name] and (counts is not self.verdicts or not word(name).failing)
-        ]

@@ -132,11 +132,7 @@ def diff(old: Path, new: Path, form: str) -> None:
     from ...reports.comparison import as_json, compare
     from ...reports.run import read_run
 
-    earlier, later = read_run(old), read_run(new)
-    for run in (earlier, later):
-        if not run.readable:
-            fail(" ".join(run.problems))
-    comparison = compare(earlier, later)
+    comparison = compare(read_run(old), read_run(new))
     if not comparison.targets:
         fail(
             f"the runs have no target in common: {', '.join(comparison.only_old) or 'none'} in {old}, "
