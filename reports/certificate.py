@@ -69,7 +69,7 @@ def requirements_of(run: Run) -> dict[str, list[Requirement]]:
     subjects = subjects_of([run])
     violated: defaultdict[str, set[str]] = defaultdict(set)
     for finding in findings_of(subjects):
-        for case in (case for member in finding.members for case in member.cases):
+        for case in (case for member in finding.members for case in member.record["cases"]):
             violated[case].update(clause.id for clause in finding.clauses)
     clauses = {id: row["text"] for id, row in run.info["clauses"].items() if row["status"] in ("stated", "implied")}
     counts: dict[tuple[str, str], list[int]] = {}

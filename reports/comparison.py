@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct
 
 from ..conformance.judging.judgement import DECLINED, UNTRIED, Verdict
 from ..conformance.results.result import Result
-from ..conformance.text import plural
 from ..reference import ACCURACY_CLASSES
 from .findings import findings_of
 from .run import Run, changed_cases
@@ -35,22 +34,14 @@ than this.
 """
 
 
-class Kind(NamedTuple):
-    """A kind of change: its heading, and a noun for one and for many."""
-
-    heading: str
-    one: str
-    many: str
-
-
 KINDS = {
-    BROKE: Kind("New failures", "new failure", "new failures"),
-    LOST: Kind("No longer supported", "no longer supported", "no longer supported"),
-    MENDED: Kind("Fixed", "fixed", "fixed"),
-    GAINED: Kind("Newly supported", "newly supported", "newly supported"),
-    CHANGED: Kind("Other changes", "other change", "other changes"),
+    BROKE: "Newly failing",
+    LOST: "No longer supported",
+    MENDED: "Fixed",
+    GAINED: "Newly supported",
+    CHANGED: "Otherwise changed",
 }
-"""The kinds of changes, the most important first."""
+"""The kinds of changes, each with its heading, the most important first."""
 
 
 class Change(Struct, frozen=True):
@@ -89,7 +80,6 @@ class Moved(Struct, frozen=True):
 class Changes(Struct, frozen=True):
     """The differences on one target: the changed cases by kind, and the number of cases with the same verdict."""
 
-    name: str
     old: Subject
     new: Subject
     same: int
@@ -120,23 +110,15 @@ class Changes(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """The target with its versions; both targets where their names differ."""
-        if self.old.name == self.new.name:
-            return f"{self.name} {self.versions}".strip()
-        return ", then ".join(f"{subject.name} {subject.version}".strip() for subject in (self.old, self.new))
-
-    @property
-    def versions(self) -> str:
-        """The runtime's version; "old to new" where the versions differ."""
-        was, now = self.old.version, self.new.version
-        return now if was == now else f"{was or 'unknown'} to {now or 'unknown'}"
+        """The target with its version; both where they differ."""
+        return ", then ".join(dict.fromkeys(f"{s.name} {s.version}".strip() for s in (self.old, self.new)))
 
     @property
     def verdict(self) -> str:
         """The result of the comparison in one line."""
         if not self.compared:
             return "unknown: the runs have no case in common"
-        parts = [plural(n, kind.one, kind.many) for name, kind in KINDS.items() if (n := len(self.changed[name]))]
+        parts = [f"{n:,} {heading.lower()}" for name, heading in KINDS.items() if (n := len(self.changed[name]))]
         down = (moved for moved in self.accuracy if moved.wider)
         parts += [f"accuracy in {m.type} is down from {m.grade_was} to {m.grade_now}" for m in down]
         if not parts:
@@ -173,7 +155,7 @@ def compare(old: Run, new: Run) -> Comparison:
     titles: dict[tuple[int, str], str] = {}
     for finding in (*findings_of(olds), *findings_of(news)):
         for member in finding.members:
-            for case in member.cases:
+            for case in member.record["cases"]:
                 titles.setdefault((id(member.subject), case), finding.title)
     return Comparison(
         old,
@@ -237,7 +219,6 @@ def _changes(old: Subject, new: Subject, titles: Mapping[tuple[int, str], str]) 
         )
         by_kind[change_kind].append(change)
     return Changes(
-        new.name,
         old,
         new,
         same,
@@ -296,7 +277,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
             "only_new": comparison.only_new,
             "targets": [
                 {
-                    "name": changes.name,
+                    "name": changes.new.name,
                     "old_version": changes.old.version,
                     "new_version": changes.new.version,
                     "worse": changes.worse,

@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ..conformance.border.strict_json import parse, typed
 from ..conformance.showing.records import SCHEMA, Evidence, Input, Numbers, from_json
-from ..conformance.text import plural
 
 LARGEST_EVIDENCE = 8 << 20
 LARGEST_FILE = 64 << 20
@@ -92,24 +92,50 @@ BANDS = (
     (1e3, "b3", "up to 1,000 times the bound"),
     (math.inf, "b4", "beyond"),
 )
-"""(upper end of |error| / bound, CSS class of the colour, text).
-
-The third band and later ones are outside the bound.
-"""
+"""(upper end of |error| / bound, CSS class of the colour, text)."""
 
 
-@dataclass(frozen=True)
-class Tile:
-    """One element: the CSS class of its colour, its text, and its meaning as a sentence."""
+class Tile(NamedTuple):
+    """One element with its |error| / bound; None where it is not judged."""
 
-    band: str
-    text: str
-    title: str
+    ratio: float | None
     padding: bool
 
+    @property
+    def outside(self) -> bool:
+        """Whether it is outside its bound, which padding may be."""
+        return self.ratio is not None and self.ratio > 1
 
-@dataclass(frozen=True)
-class HeatTable:
+    @property
+    def band(self) -> str:
+        """The CSS class of its colour."""
+        ratio = self.ratio
+        return "none" if ratio is None else next(name for end, name, _ in BANDS if ratio <= end)
+
+    @property
+    def text(self) -> str:
+        """The ratio as short text: ``0.12``, ``35``, ``4e5``; a dash for padding that is not zero."""
+        if self.ratio is None:
+            return ""
+        if self.padding and self.outside:
+            return "\N{EN DASH}"
+        if math.isinf(self.ratio):
+            return "\N{INFINITY}"
+        if self.ratio < 0.1:
+            return "<.1" if self.ratio else "0"
+        return f"{self.ratio:.2g}".replace("e+0", "e").replace("e+", "e")
+
+    @property
+    def title(self) -> str:
+        """Its meaning as a sentence."""
+        if self.padding:
+            return "padding, not zero" if self.outside else "padding"
+        if self.ratio is None:
+            return "not judged"
+        return "no bound allows it" if math.isinf(self.ratio) else f"{self.ratio:.3g} times the error bound"
+
+
+class HeatTable(NamedTuple):
     """Tiles, as rows of (name, tiles).
 
     ``here`` is the index of the row that is shown in detail, -1 for none. ``total_rows`` and ``total_steps`` include
@@ -117,8 +143,8 @@ class HeatTable:
     """
 
     row_word: str
-    steps: tuple[int, ...]
-    rows: tuple[tuple[str, tuple[Tile, ...]], ...]
+    steps: Sequence[int]
+    rows: list[tuple[str, list[Tile]]]
     here: int
     total_rows: int
     total_steps: int
@@ -129,48 +155,16 @@ class HeatTable:
 
     @property
     def summary(self) -> str:
-        """The table as one sentence."""
-        checked = [
-            (step, name, tile)
-            for name, tiles in self.rows
-            for step, tile in zip(self.steps, tiles, strict=True)
-            if tile.band != "none"
-        ]
-        inside = [entry for entry in checked if not entry[2].padding]
-        wrong = [entry for entry in inside if entry[2].band in _OUTSIDE]
-        text = (
-            f"{len(wrong)} of {plural(len(inside), 'value')} {'is' if 1 in (len(wrong), len(inside)) else 'are'} wrong"
-        )
+        """The table as one or two sentences."""
+        tiles = [(step, name, tile) for name, row in self.rows for step, tile in zip(self.steps, row, strict=True)]
+        judged = [entry for entry in tiles if entry[2].ratio is not None and not entry[2].padding]
+        wrong = [entry for entry in judged if entry[2].outside]
+        text = f"Wrong values: {len(wrong)} of {len(judged)}"
         if wrong:
             step, name, _ = min(wrong, key=lambda entry: entry[0])
             text += f", the first at step {step}, {self.row_word} {name}"
-        unkept = sum(tile.padding and tile.band in _OUTSIDE for *_, tile in checked)
-        values = "value is" if unkept == 1 else "values are"
-        return text + (f"; {unkept} padding {values} not zero (allowed)." if unkept else ".")
-
-
-_OUTSIDE = ("b2", "b3", "b4")
-
-
-def band(ratio: float | None) -> str:
-    """Return the CSS class of the colour of a ratio; ``none`` where the element is not judged."""
-    if ratio is None or math.isnan(ratio):
-        return "none"
-    return next(name for end, name, _ in BANDS if ratio <= end)
-
-
-def times(ratio: float | None) -> str:
-    """Return a ratio as short text for a tile: ``0.12``, ``35``, ``4e5``."""
-    if ratio is None or math.isnan(ratio):
-        return ""
-    if math.isinf(ratio):
-        return "\N{INFINITY}"
-    if ratio >= 1000:
-        mantissa, exponent = f"{ratio:.0e}".split("e")
-        return f"{mantissa}e{int(exponent)}"
-    if ratio >= 0.095:
-        return f"{ratio:.0f}" if ratio >= 9.95 else f"{ratio:.1f}"
-    return "0" if ratio < 5e-4 else "<.1"
+        padding = sum(tile.padding and tile.outside for *_, tile in tiles)
+        return text + (f". Padding values other than zero (allowed): {padding}." if padding else ".")
 
 
 def by_unit(numbers: Numbers) -> HeatTable | None:
@@ -206,20 +200,9 @@ def _table(
     total_steps: int,
 ) -> HeatTable:
     """Return the table; a line has a name, ratios, and the step at which its padding begins."""
-    shown_steps = tuple(steps[:MOST_CELLS])
-    rows = tuple(
-        (name, tuple(_tile(ratio, step >= end) for step, ratio in zip(shown_steps, ratios, strict=False)))
-        for name, ratios, end in lines[:MOST_CELLS]
-    )
-    return HeatTable(row_word, shown_steps, rows, here, total_rows, total_steps)
-
-
-def _tile(ratio: float | None, padding: bool) -> Tile:
-    colour = band(ratio)
-    if padding:
-        kept = colour not in _OUTSIDE
-        return Tile(colour, times(ratio) if kept else "\N{EN DASH}", "padding" if kept else "padding, not zero", True)
-    if ratio is None or math.isnan(ratio):
-        return Tile(colour, "", "not judged", False)
-    text = "no bound allows it" if math.isinf(ratio) else f"{ratio:.3g} times the error bound"
-    return Tile(colour, times(ratio), text, False)
+    steps = steps[:MOST_CELLS]
+    rows = []
+    for name, ratios, end in lines[:MOST_CELLS]:
+        judged = (None if ratio is None or math.isnan(ratio) else ratio for ratio in ratios)
+        rows.append((name, [Tile(ratio, step >= end) for step, ratio in zip(steps, judged, strict=False)]))
+    return HeatTable(row_word, steps, rows, here, total_rows, total_steps)

@@ -55,24 +55,12 @@ class Member(Struct, frozen=True, dict=True):
     def results(self) -> tuple[Result, ...]:
         """The results of its cases in the run."""
         by_case = self.subject.by_case
-        return tuple(by_case[case] for case in self.cases if case in by_case)
+        return tuple(by_case[case] for case in self.record["cases"] if case in by_case)
 
     @cached_property
-    def diagnoses(self) -> list[tuple[tuple[str, ...], int]]:
-        """Pairs (ids of the faults that together explain a result, number of results), the commonest first."""
-        return Counter(result.diagnosis for result in self.results if _asks_for_a_fault(result)).most_common()
-
-    @property
-    def cases(self) -> list[str]:
-        return self.record["cases"]
-
-    @property
-    def smallest(self) -> str:
-        return self.record["smallest"]
-
-    @property
-    def types(self) -> list[str]:
-        return self.record["types"]
+    def diagnoses(self) -> Counter[tuple[str, ...]]:
+        """The number of results by the ids of the faults that together explain them; ``()`` counts the unexplained."""
+        return Counter(result.diagnosis for result in self.results if _asks_for_a_fault(result))
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -83,42 +71,32 @@ class Member(Struct, frozen=True, dict=True):
     @property
     def where(self) -> str:
         """The first wrong element of its smallest case, as text."""
-        result = self.subject.by_case.get(self.smallest)
+        result = self.subject.by_case.get(self.record["smallest"])
         return place_of(result) if result else ""
 
     @property
     def count(self) -> int:
-        return len(self.cases)
+        return len(self.record["cases"])
 
     @cached_property
     def exhibit(self) -> Exhibit | None:
-        return self._read(self.smallest)
+        return self._read(self.record["smallest"])
 
     @cached_property
     def larger(self) -> Exhibit | None:
-        larger_case = self._evidence["larger"].get(self.smallest)
-        return self._read(larger_case) if larger_case else None
+        return self._read(self._evidence["larger"].get(self.record["smallest"], ""))
 
     @property
     def missing(self) -> str:
         """The reason why there is no evidence, where the run has one."""
-        return self._evidence["missing"].get(self.smallest, "")
-
-    def alone(self, fault: str) -> int:
-        """Return the number of results that a fault explains by itself."""
-        return sum(count for ids, count in self.diagnoses if ids == (fault,))
+        return self._evidence["missing"].get(self.record["smallest"], "")
 
     def beside(self, fault: str) -> list[tuple[str, int]]:
         """Return the other faults that explain its results together with ``fault``, each with the number of results."""
         counts: Counter[str] = Counter()
-        for ids, count in self.diagnoses:
+        for ids, count in self.diagnoses.most_common():
             counts.update({id: count for id in ids if id != fault})
         return counts.most_common()
-
-    @property
-    def unexplained(self) -> int:
-        """The number of results without a diagnosis, among those that a fault could explain."""
-        return sum(count for ids, count in self.diagnoses if not ids)
 
     @property
     def _evidence(self) -> EvidenceRecord:
@@ -182,7 +160,7 @@ class Finding:
 
     @property
     def types(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for member in self.members for name in member.types))
+        return tuple(dict.fromkeys(name for member in self.members for name in member.record["types"]))
 
     @property
     def versions(self) -> tuple[str, ...]:
@@ -293,7 +271,7 @@ class Refusal:
 
     @property
     def count(self) -> int:
-        return len({(id(m.subject), case) for finding in self.findings for m in finding.members for case in m.cases})
+        return len({(id(m.subject), case) for f in self.findings for m in f.members for case in m.record["cases"]})
 
     @property
     def types(self) -> tuple[str, ...]:

@@ -243,12 +243,12 @@ class FindingHistory:
     def _state(self, release: Release) -> str:
         if release.version in self.shown:
             return FAILS
-        smallest = [m.smallest for findings in self.shown.values() for finding in findings for m in finding.members]
+        smallest = [m.record["smallest"] for fs in self.shown.values() for f in fs for m in f.members]
         state = release.state(smallest, self.finding.fault)
         return state if state != UNKNOWN else release.state(self._cases, self.finding.fault)
 
     def _cases_in(self, version: str) -> set[str]:
-        return {case for finding in self.shown.get(version, ()) for m in finding.members for case in m.cases}
+        return {case for finding in self.shown.get(version, ()) for m in finding.members for case in m.record["cases"]}
 
     @property
     def _cases(self) -> set[str]:

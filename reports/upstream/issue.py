@@ -68,4 +68,4 @@ def _is(finding: Finding, name: str) -> bool:
     if name.isdigit():
         return finding.number == int(name)
     title = finding.title.lower().startswith(name.lower())
-    return bool(name) and (title or any(member.smallest == name for member in finding.members))
+    return bool(name) and (title or any(member.record["smallest"] == name for member in finding.members))

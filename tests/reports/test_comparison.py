@@ -140,11 +140,11 @@ def pair(tmp_path: Path) -> tuple[str, str]:
 def test_every_form_tells_the_same(pair: tuple[str, str]) -> None:
     text = RUNNER.invoke(app, ["diff", *pair])
     assert text.exit_code == 1
-    assert "**Worse: 1 new failure, 1 fixed.**" in text.stdout
+    assert "**Worse: 1 newly failing, 1 fixed.**" in text.stdout
     assert "onnxspec run --target onnxruntime --case a" in text.stdout
     markdown = RUNNER.invoke(app, ["diff", *pair, "--format", "markdown"])
     assert markdown.exit_code == 1
-    assert "**Worse: 1 new failure, 1 fixed.**" in markdown.stdout
+    assert "**Worse: 1 newly failing, 1 fixed.**" in markdown.stdout
     plain = RUNNER.invoke(app, ["diff", *pair, "-f", "json"])
     content = json.loads(plain.stdout)
     assert content["worse"] is True
