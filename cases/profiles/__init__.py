@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ...reference.errors import format_internal_error
+from ...reference.errors import UserError, format_internal_error
 from ..axes.quantized import BLOCK
 from ..specs.case import Spec
 from ..specs.family import family_of
@@ -32,11 +32,10 @@ outputs are within that tolerance (``directories/manifest.py``).
 """
 
 
-class NotListed(ValueError):
+class NotListed(UserError):
     """The cases of an operator version cannot be listed, because the code that lists them raises an error."""
 
     def __init__(self, op: str, version: int, error: Exception) -> None:
-        self.error = error
         super().__init__(
             f"the cases of {op}-{version} cannot be listed, which is the suite's fault or the operator's: "
             f"{format_internal_error(error)}"
@@ -110,15 +109,7 @@ def digest_of(specs: Iterable[Spec]) -> str:
 def digests_for(name: str, versions: Iterable[tuple[str, int]]) -> dict[str, str]:
     """Return the digest of a profile for each of some operator versions (``LSTM-14``), pinned or computed."""
     pinned = pinned_digests().get(name, {})
-    return {f"{op}-{v}": pinned.get(f"{op}-{v}") or _computed_digest(name, op, v) for op, v in versions}
-
-
-def _computed_digest(name: str, op: str, version: int) -> str:
-    """Return the digest of a profile; if the cases cannot be listed, that of the error's text."""
-    try:
-        return digest_of(profile(name, op, version))
-    except NotListed as error:
-        return hashlib.sha256(str(error).encode()).hexdigest()
+    return {f"{op}-{v}": pinned.get(f"{op}-{v}") or digest_of(profile(name, op, v)) for op, v in versions}
 
 
 @cache

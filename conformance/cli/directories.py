@@ -14,7 +14,7 @@ from ...cases.directories.manifest import MANIFEST, NOT_BUILT, Origin, generate
 from ...cases.profiles import written_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
-from ..probes.selection import Selection, all_listed, select_probes, selection_of
+from ..probes.selection import Selection, select_probes, selection_of
 from ..results.environment import version_of
 from ..text import plural
 from .command import PATH, case_option, op_option, profile_option, type_option
@@ -44,7 +44,7 @@ def generate_cases(
     """
     try:
         chosen = selection_of(profile, op, type, case)
-        specs = _specs_of(all_listed(select_probes(chosen, operator_names(""))))
+        specs = _specs_of(select_probes(chosen, operator_names("")))
         if profile in _FLOAT and not chosen.cases and not chosen.directories:
             specs += _fair(chosen, {spec.digest for spec in specs})
         versions = sorted({(spec.op, spec.version) for spec in specs})
@@ -127,7 +127,7 @@ def list_cases(
     if features and as_json:
         fail("--features and --json cannot be combined")
     selection = selection_of(profile, op, type, case)
-    probes = all_listed(select_probes(selection, operator_names("")))
+    probes = select_probes(selection, operator_names(""))
     if as_json:
         put("".join(f"{p.text}\n" for p in probes))
     else:

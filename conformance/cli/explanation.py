@@ -75,11 +75,10 @@ def explanation_of(
     """
     yield Text(probe.id, style="bold")
     prepared = made_ready(probe)
-    lost = prepared if isinstance(prepared, Judgement) else judgement
-    if lost is not None and (lost is prepared or lost.verdict is Verdict.NOT_JUDGED):
+    lost = judgement if prepared.jobs else prepared.judge((), "")
+    if lost is not None and (not prepared.jobs or lost.verdict is Verdict.NOT_JUDGED):
         yield Text(f"{lost.verdict.value} ({lost.reason}): {lost.message}", style="bold red")
         return
-    assert isinstance(prepared, Prepared)
     explained = tuple(dict.fromkeys(clause for finding in findings for clause in finding["clauses"]))
     if judgement is not None and explained:
         judgement = replace(judgement, message=of_clauses(judgement.message, explained))

@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Sequence
 
 from ...cases import family_of, operator_versions
+from ...cases.profiles import NotListed
 from ...cases.profiles.random_cases import random_specs
 from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, operator_version, versions_of
@@ -42,14 +43,14 @@ def split_nonce(name: str) -> tuple[str, str]:
 def challenge_probes(nonce: str, op: str, version: int, types: Sequence[str] = ()) -> list[Probe]:
     """Return the fresh cases of a nonce for an operator version, in the given types (default: all).
 
-    They depend on the nonce only, and are in no profile.
+    They depend on the nonce only, and are in no profile. Raise NotListed where the operator's own code raises an error.
     """
-    return [
-        SpecProbe(spec, True)
-        for type in operator_version(op, version).types
-        if not types or type in types
-        for spec in family_of(op).challenge(op, version, type, nonce)
-    ]
+    family, existing = family_of(op), operator_version(op, version).types
+    asked = [type for type in existing if not types or type in types]
+    try:
+        return [SpecProbe(spec, True) for type in asked for spec in family.challenge(op, version, type, nonce)]
+    except Exception as error:  # an operator's own code may raise any exception
+        raise NotListed(op, version, error) from error
 
 
 def fresh_profile_name(count: int, seed: str) -> str:

@@ -24,7 +24,6 @@ from ..workers.process import Job, Outcome
 
 if TYPE_CHECKING:
     from .directory import DirectoryProbe
-    from .unlisted import UnlistedProbe
 
 Answer = TypeVar("Answer")
 
@@ -38,7 +37,7 @@ class Prepared:
     """A probe that is ready to run.
 
     jobs
-        The jobs of the target, at least one.
+        The jobs of the target; none if they cannot be built.
     judge
         Function from the outcomes of the jobs, in their order, and the name of an accuracy class to the verdict.
     trials
@@ -56,7 +55,7 @@ class Prepared:
     script: Callable[[Target | None], str | None] = _no_script
 
 
-Probe: TypeAlias = "SpecProbe | DirectoryProbe | UnlistedProbe"
+Probe: TypeAlias = "SpecProbe | DirectoryProbe"
 """A test that can be run on a target and judged.
 
 id

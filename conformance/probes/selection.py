@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from ...cases import PROFILES, Spec, operator_versions, profile
-from ...cases.profiles import NotListed
 from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, operator_names, operator_version, versions_of
 from ...reference.documents.operators import operator_called, prefix_of
@@ -20,7 +20,6 @@ from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
 from .naming import UnknownName as UnknownName
 from .naming import each_once, expanded, is_folder, is_portable, portable_probes, require_known
 from .probe import Probe, SpecProbe
-from .unlisted import UnlistedProbe
 
 
 @dataclass(frozen=True)
@@ -120,26 +119,28 @@ def operator_types() -> list[str]:
 def select(selection: Selection) -> list[Spec]:
     """Return the cases of a selection, of ONNX's own operators if it names none.
 
-    Raise UnknownName as :func:`select_probes` does, and UserError for cases that cannot be listed.
+    Raise the errors of :func:`select_probes`.
     """
-    probes = all_listed(select_probes(selection, operator_names("")))
+    probes = select_probes(selection, operator_names(""))
     return [probe.spec for probe in probes if isinstance(probe, SpecProbe)]
 
 
 def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
-    """Return the cases as probes, in a fixed order. An operator version whose cases cannot be listed has one probe.
+    """Return the cases as probes, in a fixed order.
 
     about
         The default operators, if the selection names none. A named case may be of another operator.
 
-    Raise UnknownName for a name that does not exist, or if nothing is left.
+    Raise UnknownName for a name that does not exist, or if nothing is left, and NotListed where the code of an operator
+    raises an error.
     """
     if selection.directories:
         return narrow(selection, portable_probes(selection.directories))
     profile_name, nonce = split_nonce(selection.profile)
     if nonce:
         pinned = select_probes(replace(selection, profile=profile_name), about)
-        return pinned if selection.cases else _joined([*pinned, *_challenged(selection, nonce, about)])
+        fresh = (challenge_probes(nonce, *pair, selection.types) for pair in _versions(selection, about))
+        return pinned if selection.cases else _joined(chain(pinned, *fresh))
     fresh_cases = fresh_profile(selection.profile)
     with _told_where(selection):
         if fresh_cases is not None and not selection.cases:
@@ -156,23 +157,6 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
 def _joined(probes: Iterable[Probe]) -> list[Probe]:
     """Return probes without duplicates. Forbidden models come last, as in a profile."""
     return sorted(each_once(probes), key=lambda probe: "illegal" in probe.features)
-
-
-def _challenged(selection: Selection, nonce: str, about: Sequence[str]) -> Iterator[Probe]:
-    """Yield the fresh cases of a nonce, and a probe for each operator version whose cases cannot be drawn."""
-    for op, version in _versions(selection, about):
-        try:
-            yield from challenge_probes(nonce, op, version, selection.types)
-        except Exception as error:  # an error of the operator's code, which its probe reports
-            yield UnlistedProbe(selection.profile, op, version, error)
-
-
-def all_listed(probes: Sequence[Probe]) -> Sequence[Probe]:
-    """Return the probes. Raise UserError if there are cases that cannot be listed."""
-    for probe in probes:
-        if isinstance(probe, UnlistedProbe):
-            raise UserError(str(NotListed(probe.op, probe.version, probe.error)))
-    return probes
 
 
 @contextmanager
@@ -256,14 +240,9 @@ def _versions(selection: Selection, about: Sequence[str]) -> list[tuple[str, int
 
 
 def _listed(selection: Selection, versions: Iterable[tuple[str, int]]) -> Iterator[Probe]:
-    """Yield the profile's cases of operator versions, in the selected types."""
-    for op, version in versions:
-        try:
-            specs = profile(selection.profile, op, version)
-        except NotListed as error:
-            yield UnlistedProbe(selection.profile, op, version, error.error)
-        else:
-            yield from (SpecProbe(spec) for spec in specs if not selection.types or spec.type in selection.types)
+    """Return the profile's cases of operator versions, in the selected types."""
+    specs = chain.from_iterable(profile(selection.profile, op, version) for op, version in versions)
+    return (SpecProbe(spec) for spec in specs if not selection.types or spec.type in selection.types)
 
 
 def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
@@ -289,9 +268,8 @@ def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
                 if hits := [probe for probes in searched for probe in _matching(pattern, probes)]:
                     return hits
                 tried |= {id: probe for probes in searched for id, probe in probes.items()}
-        unlisted = [probe for probe in tried.values() if isinstance(probe, UnlistedProbe)]
-        if unlisted or not tried:
-            return unlisted
+        if not tried:
+            return []
         among = f" among {selection.narrowed}" if selection.narrowed else ""
         raise UnknownName("case", pattern, list(tried), among)
 

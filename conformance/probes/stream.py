@@ -6,6 +6,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from msgspec import Struct
 
@@ -61,15 +62,14 @@ def tried(
 
 
 class _Answer(Struct, frozen=True):
-    """Outcomes of a probe and its judge, as sent to another process. ``known`` is the verdict if nothing was run."""
+    """Outcomes of a probe and its judge, as sent to another process."""
 
     judge: Callable[[Sequence[Outcome], str], Judgement]
     outcomes: tuple[Outcome, ...]
     accuracy: str
-    known: Judgement | None = None
 
     def judged(self) -> Judgement:
-        return self.known or judged(self.judge, self.outcomes, self.accuracy)
+        return judged(self.judge, self.outcomes, self.accuracy)
 
     def bytes(self) -> int:
         """Return the number of bytes of outputs; 0 if there are no numbers to judge."""
@@ -81,35 +81,32 @@ def _in_order(
     process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool
 ) -> Generator[CaseRun, None, None]:
     """Yield every probe with its verdict, in order. The target runs some while others are judged."""
-    running: deque[tuple[Probe, Prepared | Judgement]] = deque()
+    running: deque[tuple[Probe, Prepared]] = deque()
     judging: deque[tuple[Probe, Prepared, _Answer]] = deque()
 
     def jobs() -> Iterator[Job]:
         for probe in probes:
             prepared = made_ready(probe)
             running.append((probe, prepared))
-            if isinstance(prepared, Prepared):
-                yield from (replace(job, traits=probe.traits) for job in prepared.jobs)
-
-    def unprepared() -> Iterator[_Answer]:
-        while running and isinstance(verdict := running[0][1], Judgement):
-            judging.append((running.popleft()[0], NOTHING, _Answer(NOTHING.judge, (), accuracy, verdict)))
-            yield judging[-1][2]
+            yield from (replace(job, traits=probe.traits) for job in prepared.jobs)
 
     def answers() -> Generator[_Answer, None, None]:
         outcomes: list[Outcome] = []
+
+        def complete() -> Iterator[_Answer]:
+            while running and len(outcomes) == len(running[0][1].jobs):
+                probe, prepared = running.popleft()
+                answer = _Answer(prepared.judge, tuple(outcomes), accuracy)
+                outcomes.clear()
+                judging.append((probe, prepared, answer))
+                yield answer
+
         with contextlib.closing(process.run(jobs())) as returned:
             for outcome in returned:
-                yield from unprepared()
+                yield from complete()  # probes without jobs, before the one of this outcome
                 outcomes.append(outcome)
-                probe, prepared = running[0]
-                assert isinstance(prepared, Prepared)
-                if len(outcomes) == len(prepared.jobs):
-                    running.popleft()
-                    judging.append((probe, prepared, _Answer(prepared.judge, tuple(outcomes), accuracy)))
-                    yield judging[-1][2]
-                    outcomes = []
-        yield from unprepared()
+                yield from complete()
+        yield from complete()
 
     with contextlib.closing(pool.map(_Answer.judged, answers(), _Answer.bytes)) as judgements:
         for judgement in judgements:
@@ -120,17 +117,22 @@ def _in_order(
             yield CaseRun(probe, prepared, answer.outcomes, judgement)
 
 
-def made_ready(probe: Probe) -> Prepared | Judgement:
-    """Return the probe with its jobs, or the verdict where they cannot be built."""
+def made_ready(probe: Probe) -> Prepared:
+    """Return the probe with its jobs. If they cannot be built, there are none, and the verdict has the reason."""
     try:
         return probe.prepare()
     except DirectoryError as error:
-        return Judgement(Verdict.NOT_RUN, "unprepared", message=str(error))
+        judgement = Judgement(Verdict.NOT_RUN, "unprepared", message=str(error))
     except MemoryError:
         message = "not run: there is not enough memory here to build it"
-        return Judgement(Verdict.NOT_RUN, "unprepared", message=message)
+        judgement = Judgement(Verdict.NOT_RUN, "unprepared", message=message)
     except Exception as error:  # an error of the suite or of the operator costs only this case
-        return not_judged(error, "building")
+        judgement = not_judged(error, "building")
+    return Prepared((), partial(_decided, judgement))
+
+
+def _decided(judgement: Judgement, outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+    return judgement
 
 
 def judged(
@@ -152,11 +154,3 @@ def judged(
     message = f"{judgement.message}; " if judgement.message else ""
     full_text = f"{message}run a second time, since the first time {again}"
     return replace(judgement, message=full_text, flags=(*judgement.flags, "second-try"))
-
-
-def _unjudgeable(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
-    raise AssertionError("nothing was run")
-
-
-NOTHING = Prepared((), _unjudgeable)
-"""Placeholder for a probe that cannot be prepared."""

@@ -210,8 +210,8 @@ def _trials_of(subject: Subject, inputs: Arrays | Sequence[NDArray[Any]] | None)
             name = subject if isinstance(subject, str) else os.path.join(os.curdir, str(subject))
             (probe,) = select_probes(Selection(cases=(name,)), operator_names(""))
         prepared = made_ready(probe)
-        if isinstance(prepared, Judgement):
-            raise NotJudged(prepared)
+        if not prepared.jobs:
+            raise NotJudged(prepared.judge((), ""))
         if not prepared.trials:
             raise NotOneNode(f"{probe.id}: holds no recurrent node that can be judged alone")
         return prepared.trials
