@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -163,10 +163,9 @@ def _by_values(runs: list[NodeRun], open_questions: frozenset[str], classes: Cla
     """
     best: Attempt | None = None
     nodes = [(run.node, run.inputs) for run in runs]
-    possible = cache(lambda interpretations: not classes.widest or hold(runs, classes.widest, interpretations))
     for name in (*classes.right, *classes.wider):
         for interpretations in readings(nodes, open_questions):
-            if name not in classes.right and not (possible(interpretations) and hold(runs, name, interpretations)):
+            if name not in classes.right and not hold(runs, name, interpretations):
                 continue  # the error by this class is not reported
             attempt = attempt_at(runs, name, interpretations, open_questions)
             if attempt.holds and name in classes.right:

@@ -7,8 +7,7 @@ plain numbers with which :mod:`.bounded` computes.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -245,18 +244,6 @@ class Budget:
         return error / (1 - error) + oracle_error / (1 - oracle_error)
 
 
-_ANY_OF = "any-of-"
-
-
-def any_of(names: Sequence[str]) -> str:
-    """Return the name of the union of several classes, for a fast check: a result outside the union is outside each
-    class.
-
-    No target is judged by the union.
-    """
-    return _ANY_OF + "+".join(names)
-
-
 def accuracy_class(name: str) -> AccuracyClass:
     """Return a class by name. Raise ValueError with the known names."""
     try:
@@ -273,9 +260,6 @@ def _coarser(first: Format, second: Format | None) -> Format:
 def budget(class_name: str, type_name: str) -> Budget:
     """Return the budget of an accuracy class for a tensor type (``float32``, ...). Raise ValueError for an unknown
     class."""
-    if class_name.startswith(_ANY_OF):
-        budgets = [budget(name, type_name) for name in class_name.removeprefix(_ANY_OF).split("+")]
-        return _any_of(class_name, budgets)
     chosen = accuracy_class(class_name)
     tensor = FORMATS[type_name]
     storage = _coarser(tensor, FORMATS[chosen.storage] if chosen.storage else None)
@@ -309,34 +293,4 @@ def budget(class_name: str, type_name: str) -> Budget:
         # A coefficient is a float32 attribute; kernels of narrower storage round it.
         coefficient_unit=storage.unit if storage.precision < 24 else 0.0,
         exact_possible=not rounds_operands and storage == tensor and not chosen.flushes,
-    )
-
-
-_MORE = 1 + 2.0**-16
-"""Factor above the ratio of two classes' bounds that differ only by their own roundings, in float32 too."""
-
-
-_COSTS = (
-    "unit", "floor", "operand_unit", "operand_floor", "accumulator_unit", "accumulator_floor", "input_floor", "a", "b",
-    "division", "least_normal", "coefficient_unit",
-)  # fmt: skip
-"""Fields of a budget that make radii grow."""
-
-
-def _any_of(name: str, each: Sequence[Budget]) -> Budget:
-    """Return a budget in which each operation has its greatest cost in any of these budgets.
-
-    No step from costs to bounds subtracts a cost: there are sums, products, unions of intervals, and minima of a bound
-    and a constant. So radii and undefined elements only grow with each cost and with smaller ranges; values are the
-    same. Numbers that are exact in a class, with radius zero, need not be exact here.
-    """
-
-    costs = {cost: _MORE * max(getattr(member, cost) for member in each) for cost in _COSTS}
-    return replace(
-        each[0],
-        name=name,
-        **costs,
-        operand_largest=min(member.operand_largest for member in each),
-        largest=min(member.largest for member in each),
-        exact_possible=False,
     )

@@ -102,14 +102,11 @@ class Classes(Struct, frozen=True):
         A result within one of these only is inaccurate, not wrong.
     telling
         Whether a wider class counts only if its bounds are below 1 % of every element.
-    widest
-        A class that contains all wider ones: a result outside it is outside all of them. Empty if there is none.
     """
 
     right: tuple[str, ...]
     wider: tuple[str, ...] = ()
     telling: bool = False
-    widest: str = ""
 
 
 class Conforming(Struct, frozen=True):

@@ -130,8 +130,7 @@ class Quantized(Operator):
     def classes(self, accuracy: str, type: str) -> Classes:
         """Return the declared class, and wider ones that allow more levels."""
         steps = ACCURACY_CLASSES[accuracy].steps
-        wider = tuple(f"qdq-{n}" for n in QDQ_STEPS if n > steps)
-        return Classes((accuracy,), wider, widest=wider[-1] if len(wider) > 1 else "")
+        return Classes((accuracy,), tuple(f"qdq-{n}" for n in QDQ_STEPS if n > steps))
 
     def expect(
         self,

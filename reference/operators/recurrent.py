@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare
 from ..documents.tensors import recurrent_forms
-from ..numbers.accuracy import WIDER_PRESETS, any_of
+from ..numbers.accuracy import WIDER_PRESETS
 from ..numbers.activations import kind_named
 from ..numbers.affine import Affine
 from ..numbers.bounding import LEAST_SINGLE
@@ -191,8 +191,7 @@ class RecurrentOperator(Operator):
         """
         if self._cell.operands is not None:
             return Classes((accuracy,))
-        wider = tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy)
-        return Classes((accuracy,), wider, widest=any_of(wider) if len(wider) > 1 else "")
+        return Classes((accuracy,), tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy))
 
     def expect(
         self,

@@ -13,7 +13,7 @@ from ...documents.interpretations import Interpretations
 from ...documents.operators import MISSING, Document, Needed, NodeRules, OperatorVersion
 from ...documents.tensors import ONE, Extent, TensorForm, by_name
 from ...faults.fault import Fault
-from ...numbers.accuracy import WIDER_PRESETS, any_of
+from ...numbers.accuracy import WIDER_PRESETS
 from ...recurrent.node import Diagnostic, Node, Written
 from ..described import Described, DescribedOperator
 from ..operator import Classes, register
@@ -107,8 +107,7 @@ class LinearAttention(DescribedOperator):
         }
 
     def classes(self, accuracy: str, type: str) -> Classes:
-        wider = tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy)
-        return Classes((accuracy,), wider, widest=any_of(wider) if len(wider) > 1 else "")
+        return Classes((accuracy,), tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy))
 
     def in_mutation_test(self, fault: Fault, node: Node, inputs: Mapping[str, Array]) -> bool:
         """Return whether a fault is tried on a case. Faults of many steps are tried on all but huge cases, others on

@@ -50,7 +50,7 @@ import numpy as np
 from msgspec import Struct, structs
 from numpy.typing import NDArray
 
-from ...numbers.accuracy import ACCURACY_CLASSES, FORMATS, Format, accuracy_class, budget
+from ...numbers.accuracy import FORMATS, Format, accuracy_class, budget
 from .recurrence import Array, Attention, Operands, Step, advance, outer, pack, retrieve, step_of
 
 CHUNKS = (1, 16, 32, 64, 128)
@@ -99,15 +99,7 @@ class Costs(Struct, frozen=True):
 
 
 def costs_of(accuracy: str, type: str) -> Costs:
-    """Return the costs of an accuracy class for tensors of a type.
-
-    The class may be several, joined by :func:`...numbers.accuracy.any_of`. Raise ValueError for an unknown class.
-    """
-    if len(_names(accuracy)) > 1:
-        joined = [costs_of(name, type) for name in _names(accuracy)]
-        relative = ("sums", "held", "operands", "floor", "flushed")
-        most = {field: max(getattr(costs, field) for costs in joined) for field in relative}
-        return Costs(**most, largest=min(costs.largest for costs in joined))
+    """Return the costs of an accuracy class for tensors of a type. Raise ValueError for an unknown class."""
     chosen = accuracy_class(accuracy)
 
     def coarser(name: str | None) -> Format:
@@ -403,7 +395,7 @@ def returned_radius(value: Array, radius: Array, accuracy: str, type: str) -> Ar
     implementation may have left the type's range.
     """
     form = FORMATS[type]
-    least = form.least_normal if _flushes(accuracy) else form.least_subnormal
+    least = form.least_normal if accuracy_class(accuracy).flushes else form.least_subnormal
     with np.errstate(all="ignore"):
         exact = radius == 0
         if form.precision < _SINGLE.precision:
@@ -411,13 +403,3 @@ def returned_radius(value: Array, radius: Array, accuracy: str, type: str) -> Ar
             radius = radius + _SLACK * form.unit * (np.abs(value) + radius) + least
         radius = np.where(exact, 0.0, radius)
         return np.where(np.abs(value) + radius < form.largest, radius, np.inf)
-
-
-def _flushes(accuracy: str) -> bool:
-    """Return whether a class, or one of several joined classes, flushes subnormal numbers to zero."""
-    return any(name in ACCURACY_CLASSES and ACCURACY_CLASSES[name].flushes for name in _names(accuracy))
-
-
-def _names(accuracy: str) -> list[str]:
-    """Return the names of the classes that are joined in one name."""
-    return accuracy.removeprefix("any-of-").split("+") if accuracy.startswith("any-of-") else [accuracy]

@@ -17,7 +17,6 @@ from onnxspec.reference import (
     ACCURACY_CLASSES,
     ACTIVATIONS,
     FORMATS,
-    WIDER_PRESETS,
     Interpretations,
     Node,
     budget,
@@ -28,7 +27,6 @@ from onnxspec.reference import (
 from onnxspec.reference.kernels.activations import EVALUATIONS
 from onnxspec.reference.kernels.kernel import STYLES, run_kernel
 from onnxspec.reference.numbers import Bounded, Bounding
-from onnxspec.reference.numbers.accuracy import any_of
 from onnxspec.reference.numbers.activations import Activation, Coefficient
 from onnxspec.reference.numbers.bounded import RADIUS_SLACK
 
@@ -374,49 +372,6 @@ def test_radii_widen_with_the_class(narrow: str, wide: str, kind: str, op: str) 
         ):
             np.testing.assert_array_equal(first.number.value, second.number.value)
             assert (first.number.radius <= second.number.radius * RADIUS_SLACK).all()
-
-
-@pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("kind", TWO_TYPES)
-@pytest.mark.parametrize("scale", [1.0, 1e-3, 200.0, 1e-37])
-def test_any_of_several_classes_holds_all_that_one_of_them_does(scale: float, kind: str, op: str) -> None:
-    """The union's radii and undefined elements include those of each class, which need no tests of their own."""
-    names = WIDER_PRESETS[kind]
-    inputs = inputs_for(kind, (3, 2, 5, 6), op=op, optional=optional_of(op), lengths=[3, 2], scale=scale)
-    coefficients = {"activation_alpha": [0.7, -1.5, 0.1], "activation_beta": [0.4, 0.3, 1.5]}
-    for function in sorted(ACTIVATIONS):
-        functions = {"activations": functions_of(op, function)}
-        for name, used in (("activation_alpha", "uses_alpha"), ("activation_beta", "uses_beta")):
-            if getattr(ACTIVATIONS[function], used):
-                functions[name] = coefficients[name][: len(functions["activations"])]
-        for attributes in (*variants_of(op), {"clip": 0.8}):
-            node = Node(op, 22, {**functions, **attributes}, outputs_of(op))
-            with np.errstate(over="ignore", invalid="ignore"):
-                outputs = run_kernel(node, inputs, STYLES["library"])
-            for observed in (outputs, {}):
-                widest = expect(node, inputs, observed, any_of(names))
-                for name in names:
-                    for one, all_of in zip(expect(node, inputs, observed, name), widest, strict=True):
-                        doubt, within = (
-                            np.zeros(e.number.value.shape, bool) if e.number.doubt is None else e.number.doubt
-                            for e in (one, all_of)
-                        )
-                        assert (within >= doubt).all()
-                        assert (one.number.value == all_of.number.value)[~within].all()
-                        assert (one.number.radius <= all_of.number.radius)[~within].all(), (function, name)
-
-
-@pytest.mark.parametrize("kind", FORMATS)
-def test_any_of_several_classes_costs_more_than_roundings_of_bounds(kind: str) -> None:
-    """Bounds themselves are rounded, each in its own way, so every cost must be larger, not only as large."""
-    widest = budget(any_of(WIDER_PRESETS[kind]), kind)
-    for name in WIDER_PRESETS[kind]:
-        one = budget(name, kind)
-        for cost in ("unit", "floor", "operand_unit", "operand_floor", "accumulator_unit", "accumulator_floor", "a"):
-            assert getattr(widest, cost) >= RADIUS_SLACK * getattr(one, cost)
-        assert widest.largest <= one.largest
-        assert widest.operand_largest <= one.operand_largest
-        assert not widest.exact_possible
 
 
 @pytest.mark.parametrize("op", OPERATORS)
