@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,12 +15,10 @@ from onnx import numpy_helper
 from ...cases import Course, Feed, Trial
 from ...reference import ACCURACY_CLASSES, FORMATS, Fault, open_questions_of, operator_for, resolve
 from ...reference.faults.contexts import Run
+from ...reference.faults.observation import Observation
 from ..judging.judgement import Verdict
 from ..judging.runs import malformed
 from ..workers.process import Outcome
-
-if TYPE_CHECKING:
-    from ...reference.faults.observation import Observation
 
 Array = NDArray[Any]
 
@@ -77,7 +75,7 @@ class FailingCase:
         return any(malformed(node, run.inputs, run.outputs, self.open_questions) is not None for run in self.runs)
 
     def observation(self, accuracy: str) -> Observation:
-        return operator_for(self.trial.node).observation(self.trial.node, self.runs, accuracy)
+        return Observation(operator_for(self.trial.node), self.trial.node, self.runs, accuracy)
 
     def computed_in(self, fault: Fault) -> bool:
         """Return whether the outputs are consistent with the arithmetic of a fault. Storage in a narrower format

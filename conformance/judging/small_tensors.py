@@ -13,6 +13,7 @@ import numpy as np
 
 from ...reference import Fault, Interpretations, faults_of, operator_for, resolve
 from ...reference.faults.contexts import Run
+from ...reference.faults.observation import Observation
 from .runs import NodeRun
 
 _TOPICS = frozenset({"bias", "initial-states", "peepholes"})
@@ -49,7 +50,7 @@ def _evidence(
 ) -> Iterator[float]:
     """Yield the evidence for each fault in the runs of one node; minus infinity where it does not explain them."""
     seen = tuple(Run(run.inputs, run.present) for run in runs)
-    observation = operator_for(runs[0].node).observation(runs[0].node, seen, accuracy)
+    observation = Observation(operator_for(runs[0].node), runs[0].node, seen, accuracy)
     for fault in faults:
         fit = observation.fit((fault,), interpretations, accuracy)
         yield -np.inf if fit is None else fit.evidence

@@ -133,10 +133,7 @@ def _judged(runs: list[NodeRun], flags: Sequence[str], accuracy: str, wider: boo
             message = f"repeated runs differ; one of them: {judgement.message}"
             judgement = replace(judgement, verdict=Verdict.UNSTABLE, message=message)
     answered = judgement.interpretations if judgement.verdict is Verdict.PASS else None
-    remarks: dict[str, None] = {}
-    for trial in trials:
-        of_trial = [run for run in runs if run.trial is trial]
-        remarks |= dict.fromkeys(operator_for(trial.node).remarks(trial.node, of_trial, answered or {}))
+    remarks = dict.fromkeys(r for trial in trials for r in operator_for(trial.node).remarks(answered or {}))
     if flags or remarks:
         judgement = replace(judgement, flags=(*flags, *remarks, *judgement.flags))
     return with_special_values(judgement, runs, open_questions, accuracy)

@@ -52,8 +52,8 @@ class Computed(ABC):
         1 where the batch comes before the sequence.
 
     Inputs are fields of the dataclass by their formal names, unless :meth:`with_input` is overridden; their shapes
-    determine all sizes. Other members of a resolved node (:class:`..operators.operator.Resolved`) have defaults: every
-    row has all steps.
+    determine all sizes. Other members of a resolved node (:class:`..recurrent.configuration.Configuration`) have
+    defaults: every row has all steps.
     """
 
     operator: OperatorVersion

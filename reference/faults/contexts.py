@@ -14,6 +14,7 @@ from ..documents.interpretations import Interpretations
 from ..numbers.accuracy import FORMATS, budget
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..recurrent.computation import Computation
+from ..recurrent.configuration import steps_first
 from ..recurrent.expectation import Expectation
 from ..recurrent.node import Node
 from .computing import Prediction, Remembering, layered, predicted, rough_bounds, same
@@ -242,6 +243,5 @@ def reported_steps(computation: Computation, outputs: Arrays) -> NDArray[np.floa
     c, Y = computation.configuration, outputs.get("Y")
     if Y is None or Y.ndim != 4:
         return None
-    Y = Y.astype(np.float64)
-    Y = Y.transpose(1, 2, 0, 3) if c.layout == 1 else Y
+    Y = steps_first(Y.astype(np.float64), c.layout)
     return Y if Y.shape == (c.T, len(c.directions), c.N, c.H) else None

@@ -23,7 +23,7 @@ from ..faults.computing import Computed
 from ..faults.derived import await_derived, topic_of_name
 from ..numbers.accuracy import FORMATS, Format, budget
 from ..numbers.bounded import Bounded
-from ..recurrent.node import Diagnostic, IllegalNode, Node, StatedSize, Written
+from ..recurrent.node import Diagnostic, IllegalNode, Node, StatedSize, Written, require_inputs
 from .operator import Conforming, Operator
 
 Array = NDArray[Any]
@@ -169,7 +169,7 @@ class DescribedOperator(Operator):
         """Return the resolved node. Raise IllegalNode or UnknownOperator."""
         version = node.operator
         present = {name: array for name, array in inputs.items() if array is not None}
-        self._check_inputs(version, present)
+        require_inputs(version, present, self.illegal)
         for name, value in node.attributes.items():
             if not isinstance(value, _KINDS[version.attributes[name]]):
                 raise self.illegal("attributes", f"attribute {name} is {value!r}, not {version.attributes[name]}")
@@ -187,23 +187,6 @@ class DescribedOperator(Operator):
             raise self.illegal("attributes", f"attribute {error.args[0]} is missing") from None
         self.check(c)
         return c
-
-    def _check_inputs(self, version: OperatorVersion, inputs: Arrays) -> None:
-        """Raise IllegalNode for unknown inputs, missing inputs and inputs of a wrong type."""
-        for name in inputs:
-            if name not in version.inputs:
-                raise self.illegal("inputs", f"no input {name!r} is defined")
-        for name in version.inputs:
-            if name in version.required and name not in inputs:
-                raise self.illegal("inputs", f"input {name} is missing")
-        first: dict[str, str] = {}
-        for name in filter(inputs.__contains__, version.inputs):
-            type, allowed = inputs[name].dtype.name, version.types_of(name)
-            if type not in allowed:
-                raise self.illegal("types", f"{name} is {' or '.join(allowed)}, not {type}")
-            other = first.setdefault(version.kind_of(name), name)
-            if inputs[other].dtype.name != type:
-                raise self.illegal("types", f"{name} is {type} while {other} is {inputs[other].dtype.name}")
 
     def diagnostics(self, written: Written) -> Iterator[Diagnostic]:
         """Yield the violations in the attributes and inputs of a written node."""

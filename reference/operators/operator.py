@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from msgspec import Struct
@@ -18,17 +18,16 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..documents.operators import Document, declare, document_of, forget
-from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, Format, budget
+from ..numbers.accuracy import ACCURACY_CLASSES, AccuracyClass, budget
 from ..recurrent.node import Diagnostic, Node, StatedSize, Steps, Written, output_type
 
 if TYPE_CHECKING:
-    from ..faults.computing import Computable, Known
-    from ..faults.contexts import Run
+    from ..faults.computing import Computable, Computed, Known
     from ..faults.fault import Fault
-    from ..faults.observation import Observation
     from ..numbers.affine import Affine
     from ..numbers.bounded import Bounded
     from ..recurrent.agreement import Expected, SpecialValueMismatch
+    from ..recurrent.configuration import Configuration
     from ..recurrent.expectation import Expectation
 
 Array = NDArray[Any]
@@ -36,55 +35,8 @@ Arrays = Mapping[str, Array]
 Outputs = dict[str, Array]
 
 
-class Resolved(Protocol):
-    """A node with its inputs, sizes and attributes resolved.
-
-    format
-        Number format of the tensors.
-    directions
-        ``forward`` and ``reverse``, in the order of Y's axis.
-    T, N, I, H
-        seq_length, batch_size, input_size, hidden_size.
-    layout
-        1 where the batch comes before the sequence.
-    lengths
-        (N,), the number of steps of each row; ``ragged`` if some rows have fewer than T.
-    states
-        The outputs other than Y, in the order in which they are computed.
-    """
-
-    @property
-    def format(self) -> Format: ...
-    @property
-    def directions(self) -> tuple[str, ...]: ...
-    @property
-    def T(self) -> int: ...
-    @property
-    def N(self) -> int: ...
-    @property
-    def I(self) -> int: ...  # noqa: E743 - the document's letter
-    @property
-    def H(self) -> int: ...
-    @property
-    def layout(self) -> int: ...
-    @property
-    def lengths(self) -> NDArray[np.int64]: ...
-    @property
-    def ragged(self) -> bool: ...
-    @property
-    def states(self) -> tuple[str, ...]: ...
-
-    def shape_of(self, output: str) -> tuple[int, ...]:
-        """Return the shape of an output, in the node's layout."""
-
-
-class Returned(Protocol):
-    """A run of a node: its inputs, and the outputs that a target returned, by formal name."""
-
-    @property
-    def inputs(self) -> Arrays: ...
-    @property
-    def outputs(self) -> Arrays: ...
+Resolved: TypeAlias = "Configuration | Computed"
+"""A node with its inputs, sizes and attributes resolved."""
 
 
 def dtype_of(resolved: Resolved, output: str) -> np.dtype[Any]:
@@ -338,14 +290,8 @@ class Operator(ABC):
         """Return the accuracy class with the roundings of an arithmetic, or None."""
         return ACCURACY_CLASSES.get(arithmetic)
 
-    def observation(self, node: Node, runs: tuple[Run, ...], accuracy: str) -> Observation:
-        """Return the observed runs of one case, on which faults are tried. Raise IllegalNode."""
-        from ..faults.observation import Observation
-
-        return Observation(self, node, runs, accuracy)
-
-    def remarks(self, node: Node, runs: Sequence[Returned], interpretations: Mapping[str, str]) -> tuple[str, ...]:
-        """Return flags of a result: properties of the outputs that do not affect the verdict."""
+    def remarks(self, interpretations: Mapping[str, str]) -> tuple[str, ...]:
+        """Return flags of a result by these interpretations; they do not affect the verdict."""
         return ()
 
     def requantizing(self, codec: Affine, style: str) -> Callable[[Node, Arrays], Arrays] | None:

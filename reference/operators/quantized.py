@@ -25,7 +25,8 @@ from ..numbers.accuracy import ACCURACY_CLASSES, QDQ_STEPS, accuracy_class, budg
 from ..numbers.affine import Affine, Codec
 from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..numbers.bounding import Bounding
-from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure
+from ..recurrent.configuration import steps_first
+from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure, valid_elements
 from ..recurrent.node import Node, Steps
 from .operator import Arrays, Classes, Conforming, Operator, Outputs, Resolved
 
@@ -118,7 +119,7 @@ class Quantized(Operator):
         resolved: Any = _Resolved(self._resolved(node, inputs, interpretations), node.codecs)
         return resolved  # type: ignore[no-any-return]
 
-    def _resolved(self, node: Node, inputs: Arrays, interpretations: Interpretations | None) -> Resolved:
+    def _resolved(self, node: Node, inputs: Arrays, interpretations: Interpretations | None) -> Any:
         return self.operator.resolve(_plain(node), _numbers(node, inputs), interpretations)
 
     def open_questions(self, node: Node, inputs: Arrays) -> frozenset[str]:
@@ -161,7 +162,7 @@ class Quantized(Operator):
             if codec is not None:
                 number, half = _levels(number, codec, min(steps, ceiling(codec.bits)), self._operands)
                 measure, weak = Measure(f"{name}_scale", 1.0), _wide(number, codec.zero_point, 1 + _NEAR)
-            valid = _valid(c, number.value.shape) if name == "Y" and c.ragged else None
+            valid = valid_elements(c) if name == "Y" and c.ragged else None
             expectations.append(Expectation(name, number, f"{prefix}.equations", valid, weak, measure, half))
             if valid is not None:
                 zero = np.full(number.value.shape, 0.0 if codec is None else float(codec.zero_point))
@@ -170,7 +171,7 @@ class Quantized(Operator):
         return expectations
 
     def _bounds(
-        self, node: Node, inputs: Arrays, Y: Array | None, accuracy: str, choices: Interpretations, c: Resolved
+        self, node: Node, inputs: Arrays, Y: Array | None, accuracy: str, choices: Interpretations, c: Any
     ) -> dict[str, Bounded]:
         """Return the outputs with bounds, before they are quantized."""
         codec, by_level = _state_codec(node), STATE_CODEC in node.codecs
@@ -190,13 +191,13 @@ class Quantized(Operator):
         own = _of_output(node, "Y")
         if Y is None or Y.shape != c.shape_of("Y") or (own is not None and not own.ordered):
             return free
-        reported = _steps_first(Y, c)
+        reported = steps_first(Y, c.layout)
         if own is None:
             states = arithmetic.reported_state(reported.astype(np.float64))
         elif requantized and not by_level:
             states = arithmetic.reported_state(own.dequantized(reported.astype(np.int64)))
         else:
-            start = _steps_first(free["Y"], c)
+            start = steps_first(free["Y"], c.layout)
             states = arithmetic.feedback(_behind(reported, own, start, _ends(start, self._operands)))
         stepped = self.operator.bounds(plain, numbers, arithmetic, choices, states)
         return {name: _tighter(stepped[name], free[name]) for name in free}
@@ -316,18 +317,6 @@ def _rounded(array: Array, codec: Affine, *, reciprocal: bool) -> Array:
 
 def _typed(array: Array, codec: Codec | None) -> Array:
     return array if codec is None else array.astype(codec.dtype)
-
-
-def _steps_first(Y: Any, c: Resolved) -> Any:
-    """Return Y as (T, D, N, H), from the node's layout."""
-    return Y.transpose(1, 2, 0, 3) if c.layout == 1 else Y
-
-
-def _valid(c: Resolved, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return a mask of the elements of Y within their row's length, in the node's layout."""
-    within = (np.arange(c.T)[:, np.newaxis] < c.lengths)[:, np.newaxis, :, np.newaxis]
-    valid = np.broadcast_to(within, (c.T, len(c.directions), c.N, c.H))
-    return np.ascontiguousarray(valid.transpose(2, 0, 1, 3) if c.layout == 1 else valid).reshape(shape)
 
 
 def _ends(number: Bounded, operands: float = _OPERANDS) -> tuple[Array, Array]:

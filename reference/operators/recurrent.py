@@ -18,13 +18,14 @@ from ..numbers.accuracy import WIDER_PRESETS
 from ..numbers.activations import kind_named
 from ..numbers.affine import Affine
 from ..numbers.bounding import LEAST_SINGLE
+from ..numbers.plain import Ordered
 from ..recurrent.agreement import Expected, special_mismatches
 from ..recurrent.cell import Cell, register_cell
-from ..recurrent.computation import computation_of, evaluate, evaluate_in_order, steps_of
+from ..recurrent.computation import computation_of, steps_of
 from ..recurrent.configuration import RECURRENT_QUESTIONS, Configuration, configure, open_questions_of
-from ..recurrent.expectation import Expectation, Expecting, bounds, expect
+from ..recurrent.expectation import Expectation, Expecting, bounds
 from ..recurrent.node import Diagnostic, Node, StatedSize, Written
-from ..recurrent.rnn import CELLS
+from ..recurrent.rnn import CELLS, run
 from .operator import Classes, Conforming, Operator, register
 
 if TYPE_CHECKING:
@@ -153,8 +154,6 @@ class RecurrentOperator(Operator):
     resolve = staticmethod(configure)
     open_questions = staticmethod(open_questions_of)
     computation = staticmethod(computation_of)
-    evaluate = staticmethod(evaluate)
-    evaluate_in_order = staticmethod(evaluate_in_order)
     expecting_each = staticmethod(expecting_each)
     special_mismatches = staticmethod(special_mismatches)
     bounds = staticmethod(bounds)
@@ -193,6 +192,13 @@ class RecurrentOperator(Operator):
             return Classes((accuracy,))
         return Classes((accuracy,), tuple(preset for preset in WIDER_PRESETS[type] if preset != accuracy))
 
+    def evaluate_in_order(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Outputs:
+        """Return outputs with the terms of each sum added from the first to the last; several times slower."""
+        computation = self.computation(node, inputs, interpretations)
+        with np.errstate(all="ignore"):
+            outputs = run(computation.configuration, computation.inputs, Ordered())
+        return {name: outputs[name] for name in node.outputs}
+
     def expect(
         self,
         node: Node,
@@ -204,7 +210,7 @@ class RecurrentOperator(Operator):
     ) -> list[Expectation]:
         """Return the expected outputs with their bounds, of a correct target or of one with these faults."""
         if not faults:
-            return expect(node, inputs, observed, accuracy, interpretations)
+            return Expecting(node, inputs, observed)(accuracy, interpretations)
         from ..faults.contexts import reported_steps
 
         Y = reported_steps(self.computation(node, inputs, interpretations), observed)

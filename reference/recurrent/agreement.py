@@ -24,7 +24,7 @@ from ..numbers.bounded import RADIUS_SLACK, Mask
 from ..numbers.bounding import Bounding
 from ..numbers.plain import Plain
 from .computation import Computation, computation_of, overflowing_arguments
-from .configuration import Configuration
+from .configuration import Configuration, in_layout, steps_first
 from .expectation import Expectation, ExpectationsBy, valid_elements
 from .node import Node, text_of
 from .rnn import run
@@ -342,10 +342,7 @@ def _overflown(computation: Computation, observed: Mapping[str, Array], accuracy
     that the equation has all the same."""
     c = computation.configuration
     w = budget(accuracy, c.format.name)
-    Y = None
-    if "Y" in observed:
-        Y = observed["Y"].astype(np.float64)
-        Y = Y.transpose(1, 2, 0, 3) if c.layout == 1 else Y
+    Y = steps_first(observed["Y"].astype(np.float64), c.layout) if "Y" in observed else None
     arguments = overflowing_arguments(computation, Y)
     limit = float(np.log(w.largest))
     # A kernel's own argument is off by what its sums are: a quarter is far more than that for numbers of this size.
@@ -383,7 +380,6 @@ def _smallest(c: Configuration, output: str, lost: Bools, arguments: NDArray[np.
     """Return the smallest argument among lost elements. A state's is the largest of its row's steps; if an element's
     own functions stay in range, the gate of another unit overflowed."""
     of_output = arguments if output == "Y" else arguments.max(axis=0, keepdims=True)
-    own = of_output.transpose(2, 0, 1, 3) if c.layout == 1 else of_output
-    own = own.reshape(lost.shape)
+    own = in_layout(of_output, c.layout).reshape(lost.shape)
     own = np.where(own >= limit, own, own.max(axis=-1, keepdims=True))
     return float(own[lost].min())

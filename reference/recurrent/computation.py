@@ -20,7 +20,7 @@ from ..numbers.activations import Activation
 from ..numbers.bounding import Bounding
 from ..numbers.plain import Ordered, Plain
 from .cell import Gates, Number, Parameters, States
-from .configuration import Configuration, configure
+from .configuration import Configuration, configure, steps_first
 from .node import Node, Steps
 from .rnn import in_order, processing_order, run, states_of
 
@@ -107,42 +107,6 @@ def dequantized(levels: NDArray[Any], scale: NDArray[Any], zero_point: NDArray[A
     return numbers
 
 
-def evaluate(
-    node: Node, inputs: Arrays, interpretations: Interpretations | None = None
-) -> dict[str, NDArray[np.float64]]:
-    """Return the outputs that the node asks for, by name, as float64 arrays in the node's layout.
-
-    A matrix library adds the sums, so the last digits depend on the machine.
-
-    inputs
-        By formal name; None for an absent one.
-    interpretations
-        Which option to follow where the document is ambiguous; None: the default ones.
-
-    Raises IllegalNode if the document does not allow the node with these inputs.
-    """
-    return _evaluate(node, inputs, interpretations, Plain())
-
-
-def evaluate_in_order(
-    node: Node, inputs: Arrays, interpretations: Interpretations | None = None
-) -> dict[str, NDArray[np.float64]]:
-    """Return the outputs of :func:`evaluate`, with the terms of each sum added from the first to the last.
-
-    They are the same on every machine, for expected outputs in files, and several times slower.
-    """
-    return _evaluate(node, inputs, interpretations, Ordered())
-
-
-def _evaluate(
-    node: Node, inputs: Arrays, interpretations: Interpretations | None, arithmetic: Plain
-) -> dict[str, NDArray[np.float64]]:
-    computation = computation_of(node, inputs, interpretations)
-    with np.errstate(over="ignore", invalid="ignore"):
-        outputs = run(computation.configuration, computation.inputs, arithmetic)
-    return {name: outputs[name] for name in node.outputs}
-
-
 Array = NDArray[np.float64]
 
 
@@ -161,10 +125,7 @@ def steps_of(
     """
     computation = computation_of(node, inputs, interpretations)
     c = computation.configuration
-    Y = None
-    if reported is not None:
-        Y = reported.astype(np.float64)
-        Y = Y.transpose(1, 2, 0, 3) if c.layout == 1 else Y
+    Y = None if reported is None else steps_first(reported.astype(np.float64), c.layout)
     steps = []
     for d, direction in enumerate(c.directions):
         watch = _Watch()

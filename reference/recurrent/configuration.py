@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import USUAL, Interpretations, Question
-from ..numbers.accuracy import Format
+from ..numbers.accuracy import Format, format_of
 from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, ActivationKind, Coefficient, kind_named
 from .cell import Cell, Operands
 from .node import (
@@ -21,8 +21,7 @@ from .node import (
     Node,
     cell_of_version,
     clause_of,
-    format_of_inputs,
-    require_kinds,
+    require_inputs,
     sizes_of_inputs,
     text_of,
 )
@@ -133,6 +132,16 @@ class Configuration:
         return (D, self.N, self.H) if self.layout == 0 else (self.N, D, self.H)
 
 
+def steps_first(Y: Any, layout: int) -> Any:
+    """Return Y as (T, D, N, H), from the node's layout."""
+    return Y.transpose(1, 2, 0, 3) if layout == 1 else Y
+
+
+def in_layout(Y: Any, layout: int) -> Any:
+    """Return Y (T, D, N, H) in the node's layout."""
+    return Y.transpose(2, 0, 1, 3) if layout == 1 else Y
+
+
 _KNOWN: OrderedDict[object, Configuration] = OrderedDict()
 _MOST_KNOWN = 2048
 """Configurations that are kept: a case is resolved some ten times, from its features to its verdict, and a run has a
@@ -170,7 +179,7 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
     def illegal(topic: str, message: str) -> IllegalNode:
         return IllegalNode(clause_of(node, topic), f"{operator.name}: {message}")
 
-    form = format_of_inputs(operator, inputs, illegal)
+    require_inputs(operator, inputs, illegal)
     direction = text_of(node.attributes.get("direction", operator.defaults["direction"]))
     if direction not in _DIRECTIONS:
         raise illegal("direction", f"direction is forward, reverse or bidirectional, not {direction!r}")
@@ -181,8 +190,6 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
 
     D = len(directions)
     T, N, I, H = sizes_of_inputs(node, inputs, D, layout, illegal)
-    require_kinds(operator, inputs, illegal)
-
     lengths = _lengths(inputs, T, N, open_questions, illegal)
     clips = _clips(node, cell, interpretations, open_questions, illegal)
     coupled = _coupled(node, interpretations, open_questions, illegal)
@@ -195,7 +202,7 @@ def _configured(node: Node, inputs: Mapping[str, NDArray[Any]], interpretations:
 
     return Configuration(
         cell=cell,
-        format=form,
+        format=format_of(inputs["X"].dtype),
         directions=directions,
         T=T,
         N=N,

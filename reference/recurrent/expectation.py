@@ -27,7 +27,7 @@ from ..numbers.bounded import Bounded, Mask
 from ..numbers.bounding import LEAST_SINGLE, Bounding, Radius, in_double
 from ..numbers.plain import Plain
 from .computation import Computation, computation_of, tensors_of
-from .configuration import Configuration, configure
+from .configuration import Configuration, configure, in_layout, steps_first
 from .node import Node
 from .rnn import Memo, is_large, run
 
@@ -85,25 +85,6 @@ ExpectationsBy = Callable[[str, Interpretations | None], list[Expectation]]
 """Function from an accuracy class and interpretations to the expected outputs of one run."""
 
 
-def expect(
-    node: Node,
-    inputs: Mapping[str, NDArray[Any]],
-    observed: Mapping[str, NDArray[Any]],
-    accuracy: str = "standard",
-    interpretations: Interpretations | None = None,
-) -> list[Expectation]:
-    """Return the expected outputs of `node` for these inputs.
-
-    observed
-        The target's outputs by name. A Y of the right shape makes the judgement step-local.
-    accuracy
-        Name of an accuracy class.
-
-    Raise IllegalNode if the document does not allow the node, ValueError for an unknown class.
-    """
-    return Expecting(node, inputs, observed)(accuracy, interpretations)
-
-
 class Expecting:
     """Expected outputs of a node in one run, for several accuracy classes and interpretations.
 
@@ -113,8 +94,13 @@ class Expecting:
     def __init__(
         self, node: Node, inputs: Mapping[str, NDArray[Any]], observed: Mapping[str, NDArray[Any]], runs: int = 1
     ) -> None:
-        """Prepare expectations; `runs` is the number of runs on the same inputs, whose outputs stand side by side in
-        the batch."""
+        """Prepare expectations.
+
+        observed
+            The target's outputs by name. A Y of the right shape makes the judgement step-local.
+        runs
+            Number of runs on the same inputs, whose outputs stand side by side in the batch.
+        """
         self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
         self._memos: dict[tuple[Budget, Radius], Memo] = {}
 
@@ -123,7 +109,8 @@ class Expecting:
         return tensors_of(self._inputs, self._node.operator.tensors)
 
     def __call__(self, accuracy: str = "standard", interpretations: Interpretations | None = None) -> list[Expectation]:
-        """See :func:`expect`."""
+        """Return the expected outputs. Raise IllegalNode if the document does not allow the node, ValueError for an
+        unknown class."""
         one = Computation(configure(self._node, self._inputs, interpretations), self._tensors)
         computation = one if self._runs == 1 else _side_by_side(one, self._runs)
         radii = _radii(computation, self._observed)
@@ -180,11 +167,7 @@ def _expect(
     allowed, radii = budget(accuracy, c.format.name), _radii(computation, observed)
     arithmetic = Bounding(allowed)
     reported = observed.get("Y")
-    Y = None
-    if reported is not None:
-        Y = reported.astype(np.float64)
-        if c.layout == 1:
-            Y = Y.transpose(1, 2, 0, 3)
+    Y = None if reported is None else steps_first(reported.astype(np.float64), c.layout)
     stepping = arithmetic if radii is np.float64 else Bounding(allowed, radii=radii)
     numbers = run(c, computation.inputs, stepping, Y, memo)
     if stepping is not arithmetic:
@@ -240,8 +223,8 @@ def valid_elements(c: Configuration) -> NDArray[np.bool_]:
     """Return elements of Y that lie within their row's length, in the node's layout."""
     within = np.arange(c.T)[:, np.newaxis] < c.lengths
     shape = (c.T, len(c.directions), c.N, c.H)
-    valid = np.broadcast_to(within[:, np.newaxis, :, np.newaxis], shape)
-    return valid.transpose(2, 0, 1, 3) if c.layout == 1 else valid
+    valid: NDArray[np.bool_] = in_layout(np.broadcast_to(within[:, np.newaxis, :, np.newaxis], shape), c.layout)
+    return valid
 
 
 def _last_reported(c: Configuration, Y: NDArray[Any], arithmetic: Bounding) -> tuple[Bounded, Mask]:

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.operators import OperatorVersion, UnknownOperator, document_of, operator_version
-from ..documents.tensors import HIDDEN_SIZE, units_place
-from ..numbers.accuracy import Format, format_of
+from ..documents.tensors import HIDDEN_SIZE, ShapeError, sizes_of_shapes
 from .cell import Cell, cell_of
 
 if TYPE_CHECKING:
@@ -122,62 +121,38 @@ Illegal = Callable[[str, str], IllegalNode]
 """A function from the topic of a clause and a message to the error that is raised."""
 
 
-def format_of_inputs(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Illegal) -> Format:
-    """Return the format of all tensors of the operator's type T. Raise IllegalNode for missing or surplus inputs and
-    wrong types."""
+def require_inputs(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Illegal) -> None:
+    """Raise IllegalNode for unknown and missing inputs, and for wrong types: those that the document has not, and two
+    of one kind."""
     for name in inputs:
         if name not in operator.inputs:
             raise illegal("inputs", f"no input {name!r} is defined")
     for name in operator.inputs:
         if name in operator.required and name not in inputs:
             raise illegal("inputs", f"input {name} is missing")
-    X = inputs["X"]
-    try:
-        form = format_of(X.dtype)
-    except ValueError as error:
-        raise illegal("types", str(error)) from None
-    if form.name not in operator.types:
-        raise illegal("types", f"T may be {', '.join(operator.types)}, not {form.name}")
-    for name, array in inputs.items():
-        if operator.kind_of(name) == "T" and array.dtype != X.dtype:
-            raise illegal("types", f"{name} is {array.dtype.name} while X is {form.name}")
-    return form
+    first: dict[str, str] = {}
+    for name in filter(inputs.__contains__, operator.inputs):
+        type, allowed = inputs[name].dtype.name, operator.types_of(name)
+        if type not in allowed:
+            raise illegal("types", f"{name} is {' or '.join(allowed)}, not {type}")
+        other = first.setdefault(operator.kind_of(name), name)
+        if inputs[other].dtype.name != type:
+            raise illegal("types", f"{name} is {type} while {other} is {inputs[other].dtype.name}")
 
 
 def sizes_of_inputs(
     node: Node, inputs: Mapping[str, NDArray[Any]], directions: int, layout: int, illegal: Illegal
 ) -> tuple[int, int, int, int]:
     """Return T, N, I and H from the description of each tensor. Raise IllegalNode for wrong shapes and hidden_size."""
-    X, R, operator = inputs["X"], inputs["R"], node.operator
-    if X.ndim != 3:
-        raise illegal("shapes", f"X has 3 dimensions, not {X.ndim}")
-    T, N, I = X.shape if layout == 0 else (X.shape[1], X.shape[0], X.shape[2])
-    place = units_place(operator.tensors, operator.inputs)
-    assert place is not None
-    H = int(R.shape[place[1]]) if R.ndim == 3 else -1
-    if "hidden_size" in node.attributes and node.attributes["hidden_size"] != H:
-        raise illegal("hidden-size", f"hidden_size is {node.attributes['hidden_size']}, but R has shape {R.shape}")
-    sizes = {"seq_length": T, "batch_size": N, "input_size": I, HIDDEN_SIZE: H, "num_directions": directions}
-    for name, array in inputs.items():
-        formal = operator.tensors[name].shape(layout, array.ndim)
-        shape = tuple(extent.times * sizes[extent.size] for extent in formal)
-        if array.shape != shape:
-            raise illegal("shapes", f"{name} has shape {array.shape}, not {shape}")
-    return T, N, I, H
-
-
-def require_kinds(operator: OperatorVersion, inputs: Mapping[str, NDArray[Any]], illegal: Illegal) -> None:
-    """Raises IllegalNode for types of other kinds than T: those that the document has not, and two of one kind."""
-    first: dict[str, str] = {}
-    for name, array in inputs.items():
-        kind, allowed = operator.kind_of(name), operator.types_of(name)
-        if kind == "T":
-            continue
-        if array.dtype.name not in allowed:
-            raise illegal("types", f"{name} is {' or '.join(allowed)}, not {array.dtype.name}")
-        other = first.setdefault(kind, name)
-        if inputs[other].dtype != array.dtype:
-            raise illegal("types", f"{name} is {array.dtype.name} while {other} is {inputs[other].dtype.name}")
+    shapes = {name: array.shape for name, array in inputs.items()}
+    try:
+        sizes = sizes_of_shapes(node.operator.tensors, shapes, {"num_directions": directions}, layout)
+    except ShapeError as error:
+        raise illegal("shapes", str(error)) from None
+    H = sizes[HIDDEN_SIZE]
+    if node.attributes.get("hidden_size", H) != H:
+        raise illegal("hidden-size", f"hidden_size is {node.attributes['hidden_size']}, but R has shape {shapes['R']}")
+    return sizes["seq_length"], sizes["batch_size"], sizes["input_size"], H
 
 
 def text_of(value: Any) -> str:

@@ -22,7 +22,7 @@ from ...documents.operators import Document, OperatorVersion
 from ...documents.tensors import Stated, recurrent_forms
 from ...numbers.affine import Affine
 from ...recurrent.configuration import Configuration, configure
-from ...recurrent.node import Diagnostic, IllegalNode, Node, format_of_inputs, sizes_of_inputs, text_of
+from ...recurrent.node import Diagnostic, IllegalNode, Node, require_inputs, sizes_of_inputs, text_of
 from ...recurrent.rnn import LSTM
 from .arithmetic import STATES
 
@@ -153,7 +153,7 @@ def resolve(attributes: Mapping[str, Any], inputs: Mapping[str, NDArray[Any]]) -
     given = {name: text_of(value) if isinstance(value, bytes) else value for name, value in attributes.items()}
     for diagnostic in diagnostics(operator, attributes, given.get):
         raise _illegal(*diagnostic)
-    format_of_inputs(operator, inputs, _illegal)
+    require_inputs(operator, inputs, _illegal)
     sizes_of_inputs(node, inputs, 2, 0, _illegal)
     affine = {}
     for name, codec in codecs_of(operator).items():

@@ -18,7 +18,7 @@ from ...numbers.affine import Affine
 from ...numbers.bounded import RADIUS_SLACK, Bounded
 from ...recurrent.expectation import Expectation, Measure
 from ...recurrent.node import Diagnostic, Node, StatedSize, Steps, Written
-from ..operator import Classes, Conforming, Evidence, Operator, Returned, operator_of, register
+from ..operator import Classes, Conforming, Evidence, Operator, operator_of, register
 from .arithmetic import ARITHMETICS
 from .computation import ExtendedComputation, computation_of, later_steps
 from .document import DOCUMENT, PLAIN, ExtendedLSTM, diagnostics, resolve
@@ -198,7 +198,7 @@ class _ExtendedLSTM(Operator):
             steps.append(Steps(direction, positions, np.full(resolved.N, resolved.T), values))
         return tuple(steps)
 
-    def remarks(self, node: Node, runs: Sequence[Returned], interpretations: Mapping[str, str]) -> tuple[str, ...]:
+    def remarks(self, interpretations: Mapping[str, str]) -> tuple[str, ...]:
         """Return ``state-as-computed`` if states are fed back before they are quantized."""
         return ("state-as-computed",) if interpretations.get("state_quantization") == "as-computed" else ()
 

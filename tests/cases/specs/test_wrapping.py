@@ -13,8 +13,7 @@ from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.specs.case import Trial
 from onnxspec.cases.specs.model import array_of
 from onnxspec.cases.specs.wrapping import EXACT, can_wrap, wrap
-from onnxspec.reference import FORMATS, Node
-from onnxspec.reference.recurrent.computation import evaluate
+from onnxspec.reference import FORMATS, Node, evaluate
 
 RICH = {"T": 4, "N": 3, "I": 2, "H": 5, "bias": True, "initial": "all", "lengths": "ragged"}
 SPECS = [

@@ -20,6 +20,7 @@ from onnxspec.reference import FAULTS, Fault, IllegalNode, Interpretations, Node
 from onnxspec.reference.faults.alterations import with_functions
 from onnxspec.reference.faults.contexts import Run
 from onnxspec.reference.faults.fault import Compute, made_together
+from onnxspec.reference.faults.observation import Observation
 from onnxspec.reference.kernels.kernel import Style, run_kernel
 from onnxspec.reference.numbers.activations import ACTIVATIONS
 from onnxspec.reference.recurrent.computation import computation_of
@@ -280,7 +281,7 @@ def test_faults_that_do_not_go_together_explain_nothing() -> None:
     run = Run(inputs, conforming(spec.node, inputs))
     faults = [d for d in FAULTS.values() if d.applies("GRU", 14, "float64") and not d.accepts]
     arithmetic = FAULTS["precision.computed-in-single"]
-    observation = operator_for(spec.node).observation(spec.node, (run,), "standard")
+    observation = Observation(operator_for(spec.node), spec.node, (run,), "standard")
     for other in faults:
         for pair in ((arithmetic, other), (other, arithmetic)):
             assert observation.fit(pair) is None or other is not arithmetic

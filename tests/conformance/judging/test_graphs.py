@@ -18,7 +18,7 @@ from onnxspec.conformance.judging.runs import node_views
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.workers.in_process import run_in_process
 from onnxspec.conformance.workers.job import Outcome
-from onnxspec.reference.recurrent.computation import evaluate
+from onnxspec.reference import evaluate
 
 Arrays = dict[str, NDArray[Any]]
 

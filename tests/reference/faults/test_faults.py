@@ -33,6 +33,7 @@ from onnxspec.reference.faults import tables
 from onnxspec.reference.faults.computing import layered
 from onnxspec.reference.faults.contexts import Run, reported_steps
 from onnxspec.reference.faults.fault import Compute, FaultError
+from onnxspec.reference.faults.observation import Observation
 from onnxspec.reference.kernels.kernel import STYLES, run_kernel
 from onnxspec.reference.recurrent.computation import computation_of
 
@@ -227,7 +228,7 @@ def test_a_fault_beside_the_table_explains_what_it_does(id: str, op: str, fields
         with np.errstate(all="ignore"):
             answer = operator_for(node).answer(node, feed.inputs, (fault,), fed=dict(feed.fed), memory=memory)
         runs.append(Run(feed.inputs, {name: answer[name] for name in node.outputs}, feed.fed))
-    observation = operator_for(node).observation(node, tuple(runs), "standard")
+    observation = Observation(operator_for(node), node, tuple(runs), "standard")
     fit = observation.fit((fault,))
     assert fit is not None
     assert fit.evidence > 20

@@ -33,7 +33,7 @@ from .fault_situations import situation
 
 
 def observation_of(node: Node, run: Run) -> Observation:
-    return operator_for(node).observation(node, (run,), "standard")
+    return Observation(operator_for(node), node, (run,), "standard")
 
 
 @pytest.mark.parametrize("op", OPERATORS)

@@ -15,11 +15,13 @@ from onnxspec.cases.directories.manifest import data_sets_of
 from onnxspec.cases.specs.model import inputs_of
 from onnxspec.reference import (
     CELLS,
+    Expectation,
     Interpretations,
     Node,
     configure,
     evaluate,
     evaluate_in_order,
+    expect,
     operator_for,
     operator_version,
     versions_of,
@@ -27,7 +29,7 @@ from onnxspec.reference import (
 from onnxspec.reference.numbers.plain import Plain
 from onnxspec.reference.recurrent import rnn
 from onnxspec.reference.recurrent.computation import computation_of
-from onnxspec.reference.recurrent.expectation import Expectation, Expecting, expect
+from onnxspec.reference.recurrent.expectation import Expecting
 from onnxspec.reference.recurrent.rnn import run
 
 from ..situations import OPERATORS, inputs_for, outputs_of, variants_of
