@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -47,14 +47,7 @@ class CausalConvFamily(SimpleFamily):
             "length": (6, 0, 1, 2, 3, 4, 9, 17),
             "batch_size": (2, 1, 3),
             "channels": (3, 1, 4, 5, 9, 64),
-            "activation": (None, "none", "silu", "swish"),
         }
-    )
-    edges: Sequence[Mapping[str, Any]] = (
-        {"batch_size": 0},
-        {"batch_size": 0, "activation": "silu"},
-        {"k": 1, "length": 0},
-        {"length": 0, "session": "cut"},
     )
     constants = ("weight", "bias")
     carried = MappingProxyType({"past_state": "present_state"})
@@ -84,19 +77,8 @@ class DilatedCausalConvFamily(CausalConvFamily):
             "length": (6, 1, 2, 3, 9, 17),
             "batch_size": (2, 1, 3),
             "channels": (3, 1, 4, 6, 9, 64),
-            "activation": (None, "silu", "swish"),
             "dilation": (None, 2, 3),
-            "channels_last": (None, 0, 1),
         }
-    )
-    edges: Sequence[Mapping[str, Any]] = (
-        {"length": 0},
-        {"channels_last": 1, "channels": 6},
-        {"channels_last": 1, "channels": 6, "dilation": 2, "type": "float16"},
-        {"channels_last": 1, "channels": 6, "type": "float16"},
-        {"channels_last": 1, "channels": 6, "type": "bfloat16"},
-        {"channels_last": 1, "channels": 6, "dilation": 2, "type": "bfloat16"},
-        {"lag": 4, "absent": ("bias",), "type": "bfloat16"},
     )
 
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
@@ -15,14 +16,15 @@ from ...reference import IllegalNode, Node, clauses_of, evaluate_in_order, opera
 from ...reference.documents.clauses import ILLEGAL
 from ...reference.documents.tensors import Shape, TensorForm
 from ...reference.faults.derived import in_ids
-from ..axes.generator import uniform
+from ..axes.generator import Counter, uniform
 from ..axes.violation import Violation
+from ..profiles import written_cases
 from ..profiles.random_cases import distinct
 from ..specs.case import Case, Course, Feed, Step, Trial
 from ..specs.family import Family, Level
 from ..specs.features import commit, model_features
 from ..specs.model import dtype_named, in_places, node_model
-from .spec import DIMENSIONS, SESSIONS, covering_rows
+from .spec import DIMENSIONS, SESSIONS
 from .violations import form_violations
 
 Array = NDArray[Any]
@@ -30,15 +32,15 @@ Array = NDArray[Any]
 _RANDOM = 100
 """Number of random cases that ``full`` has in addition to those of ``core``."""
 
+_COMBINED = 40
+"""Number of combinations of values in a derived ``core``."""
+
 
 class SimpleFamily(Family):
     """Cases of an operator, derived from its form.
 
     axes
-        Values of the spec's fields that cases combine: ``core`` has every two of them together. Axes that every
-        operator has (`shared`) are not listed.
-    edges
-        Fields of additional cases, which would leave little to judge in combination with others.
+        Values of the spec's fields that cases combine. Axes that every operator has (`shared`) are not listed.
     constants
         Inputs that models mostly hold as initializers: weights.
     carried
@@ -50,7 +52,6 @@ class SimpleFamily(Family):
     """
 
     axes: Mapping[str, Sequence[Any]] = {}
-    edges: Sequence[Mapping[str, Any]] = ()
     constants: Collection[str] = ()
     carried: Mapping[str, str] = {}
     sequence: str = ""
@@ -106,31 +107,45 @@ class SimpleFamily(Family):
         return self.legal(spec)
 
     def profile(self, name: str, op: str, version: int) -> Iterable[Any]:
-        """Return the cases of a profile.
+        """Return the cases of a profile: those of its file, or derived ones for operators of other distributions.
 
-        ``smoke`` has few small cases in the spec's default type. ``core`` has all small cases in all types, a covering
-        product and each invalid model. ``full`` adds invalid models in all types, and random cases.
+        Derived ``core`` has all small cases in all types, combinations of values, and each invalid model; ``smoke`` has
+        few of the small ones in the spec's default type. ``full`` adds random cases, and invalid models in all types.
         """
         if name not in ("smoke", "core", "full"):
             return ()
-        small, core, broken = _core(self, op, version)
-        if name == "smoke":
-            return tuple(spec for spec in small if spec.type == self.spec().type)[::3]
+        core = _core(self, op, version)
         if name == "core":
             return core
+        if name == "smoke":
+            small = (spec for spec in self._small(op, version) if spec.type == self.spec().type)
+            return tuple(written_cases(name, op, version)) or (*small,)[::3]
+        broken = (spec for spec in core if spec.illegal)
         others = [replace(spec, type=type) for spec in broken for type in self.shared(op, version)["type"][1:]]
         drawn = distinct(lambda key: self.random_case(op, key, version), f"full/{op}-{version}", {*core}.__contains__)
         return (*core, *(spec for spec, _ in zip(drawn, range(_RANDOM), strict=False)), *filter(self._breaks, others))
 
-    def random_rows(self, op: str, version: int) -> Mapping[str, Sequence[Any]]:
-        """Return all axes with their values."""
-        return {**self.axes, **self.shared(op, version)}
+    def _small(self, op: str, version: int) -> Iterable[Any]:
+        """Return the plain case and those that differ from it in one field, in each type."""
+        plain, axes = self.settled(self.spec()), {**self.axes, **self.shared(op, version)}
+        names = ("session", "weights", "absent", *operator_version(op, version).attributes)
+        changes = [{}, *({name: value} for name in names if name in axes for value in axes[name])]
+        changes.append({"session": "other-weights", "seed": 1})  # only this detects targets that keep old weights
+        return dict.fromkeys(
+            self.settled(replace(plain, type=type, **change)) for type in axes["type"] for change in changes
+        )
 
-    def invalid_cases(self, op: str, version: int) -> Iterator[Any]:
+    def _combined(self, op: str, version: int) -> Iterator[Any]:
+        """Yield cases in which all values are drawn."""
+        choose, axes = Counter.of(f"{op}-{version}"), {**self.axes, **self.shared(op, version)}
+        for number in range(_COMBINED):
+            drawn = {name: choose.one_of(values) for name, values in axes.items()}
+            yield self.settled(replace(self.spec(), seed=number + 1, **drawn))
+
+    def _invalid(self, op: str, version: int) -> Iterator[Any]:
         """Yield one invalid model for each violation."""
         for violation in self.violations(op, version):
-            spec = self.settled(replace(self.spec(), **violation.base))
-            spec = replace(spec, illegal=violation.id)
+            spec = replace(self.settled(replace(self.spec(), **violation.base)), illegal=violation.id)
             if violation.open or self._breaks(spec):
                 yield spec
 
@@ -326,28 +341,10 @@ def _precision(type: str) -> int:
 
 
 @cache
-def _core(family: SimpleFamily, op: str, version: int) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
-    """Return three groups of cases.
-
-    The first has the plain case and those that differ from it in one field, in each type. The second has these, a
-    covering product and the invalid models. The third has only the invalid models.
-    """
-    axes = family.random_rows(op, version)
-    plain = family.settled(family.spec())
-
-    def legal(row: Mapping[str, Any]) -> Mapping[str, Any]:
-        spec = family.settled(replace(plain, **row))
-        return {name: getattr(spec, name) for name in axes}
-
-    names = ("session", "weights", "absent", *operator_version(op, version).attributes)
-    changes = [{}, *({name: value} for name in names if name in axes for value in axes[name])]
-    changes.append({"session": "other-weights", "seed": 1})  # only this session detects targets that keep old weights
-    small = (family.settled(replace(plain, type=type, **change)) for type in axes["type"] for change in changes)
-    rows = [*covering_rows(axes, legal, f"{op}-{version}"), *family.edges]
-    specs = (family.settled(replace(plain, seed=number + 1, **row)) for number, row in enumerate(rows))
-    broken = tuple(family.invalid_cases(op, version))
-    plain_ones = tuple(dict.fromkeys(small))
-    return plain_ones, tuple(dict.fromkeys([*plain_ones, *specs, *broken])), broken
+def _core(family: SimpleFamily, op: str, version: int) -> tuple[Any, ...]:
+    """Return the cases of ``core``."""
+    parts = (family._small(op, version), family._combined(op, version), family._invalid(op, version))
+    return tuple(written_cases("core", op, version)) or tuple(dict.fromkeys(itertools.chain(*parts)))
 
 
 @lru_cache(maxsize=512)

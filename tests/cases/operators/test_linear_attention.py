@@ -98,7 +98,7 @@ def test_inverse_groups_and_shared_keys_are_repeated_heads(rule: str) -> None:
 
 
 def test_heads_of_which_neither_is_a_multiple_are_illegal() -> None:
-    spec = next(s for s in ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.invalid_cases(OWN, 1) if s.illegal == "heads.uneven")
+    spec = next(s for s in ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.profile("core", OWN, 1) if s.illegal == "heads.uneven")
     trial = build_case(spec).trial
     with pytest.raises(IllegalNode, match="multiple of the other"):
         resolve(trial.node, trial.feeds[0].inputs)

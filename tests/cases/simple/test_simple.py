@@ -1,9 +1,7 @@
-"""Tests of cases of described operators, with CausalConvWithState, and of the products that combine their values."""
+"""Tests of cases of described operators, with CausalConvWithState."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +10,6 @@ import onnx
 import pytest
 
 from onnxspec.cases import build_case, family_of, features_of, profile
-from onnxspec.cases.simple.spec import covering_rows
 from onnxspec.cases.specs.family import FRESH_CASES
 from onnxspec.reference import evaluate, operator_names
 
@@ -109,29 +106,3 @@ def test_a_nonce_asks_for_as_many_cases_of_each_level_as_a_certificate_does() ->
     for level in family.levels(*OP):
         assert sum(map(level.holds, fresh)) >= FRESH_CASES
     assert fresh == family.challenge(*OP, "float16", "some nonce")
-
-
-# Covering products
-
-AXES = {"a": (0, 1, 2), "b": ("x", "y"), "c": (True, False), "d": (1, 2, 3, 4)}
-
-
-def pairs(rows: list[Mapping[str, Any]]) -> set[Any]:
-    return {(one, row[one], other, row[other]) for row in rows for one, other in itertools.combinations(AXES, 2)}
-
-
-def test_every_pair_of_values_is_there_in_few_rows() -> None:
-    rows = [*covering_rows(AXES, lambda row: row, "key")]
-    every = {(p, a, q, b) for p, q in itertools.combinations(AXES, 2) for a in AXES[p] for b in AXES[q]}
-    assert pairs(rows) == every
-    assert len(rows) <= 16  # 12 at least, of 48
-    assert rows == [*covering_rows(AXES, lambda row: row, "key")]
-
-
-def test_pairs_that_are_not_legal_are_left_out() -> None:
-    def legal(row: Mapping[str, Any]) -> Mapping[str, Any]:
-        return {**row, "b": "x"} if row["a"] == 2 else row
-
-    rows = [*covering_rows(AXES, legal, "key")]
-    assert all(row["b"] == "x" for row in rows if row["a"] == 2)
-    assert ("a", 1, "b", "y") in pairs(rows)
