@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ..targets.adapters import EXTERNAL
-from ..workers.survey import Surveyed, providers_of, survey_targets, way_to_install
+from ..workers.survey import Surveyed, survey_targets, way_to_install
 from .command import targets_file_option
 from .terminal import say
 
@@ -55,15 +55,14 @@ def _lines(finding: Surveyed) -> Iterator[str]:
     if described:
         text = f"    {described.get('runtime')} {described.get('version')}"
         yield text + (f", {described['device']}" if described.get("device") else "")
-        providers = list(providers_of(finding))
-        if providers:
-            yield f"    providers: {', '.join(providers)}"
+        providers = described.get("available_providers")
+        if isinstance(providers, list):
+            yield f"    providers: {', '.join(map(str, providers))}"
     elif finding.trouble:
         yield f"    not here: {finding.trouble}"
-        mend = way_to_install(finding)
-        if mend:
-            yield f"    to install: {mend}"
+        if target is not None and (command := way_to_install(target, finding.trouble)):
+            yield f"    to install: {command}"
     elif target is not None and target.is_command:
         yield "    not started: 'onnxspec run --target' does"
-    if finding.facts.tested and finding.kind != "table":
-        yield f"    tested: {finding.facts.tested}"
+    if finding.tested and finding.kind != "table":
+        yield f"    tested: {finding.tested}"
