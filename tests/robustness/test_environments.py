@@ -279,28 +279,6 @@ def test_a_target_cannot_write_to_the_terminal(kin: dict[str, str], few: list[st
             assert not line.strip().startswith("1000 pass")
 
 
-def test_a_target_that_closes_its_streams_is_not_taken_for_dead(
-    kin_folder: Path, kin: dict[str, str], tmp_path: Path
-) -> None:
-    (kin_folder / "closing.py").write_text("""
-import os
-import zoo
-
-def spoil(prepared, inputs, outputs):
-    print("before", flush=True)
-    for descriptor in (0, 1, 2):
-        os.close(descriptor)
-    return outputs
-
-Backend = zoo.spoiling(spoil)
-""")
-    done = command("run", "--target", "backend:closing", *naming(pick(6)), "--out", "o", cwd=tmp_path, environment=kin)
-    verdicts = [result["verdict"] for result in read_results(tmp_path / "o")]
-    # The second run of the same case finds the streams closed, and fails in an orderly way.
-    assert set(verdicts) <= {"pass", "unsupported"}, done.out
-    assert not any("exit code" in result["message"] for result in read_results(tmp_path / "o"))
-
-
 def test_the_suite_leaves_no_files_behind(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
     room = tmp_path / "tmp"
     room.mkdir()
