@@ -27,7 +27,6 @@ Array = NDArray[Any]
 
 # Maximum sizes: as much as a page can show and a person can read.
 _STEPS, _UNITS, _ROWS = 64, 64, 64
-_ELEMENTS = 4096
 _VALUES = 24
 _TEXT = 4000
 _DIGITS, _DOUBLE_DIGITS = 9, 17
@@ -151,7 +150,6 @@ def numbers_of(comparison: Comparison) -> Numbers:
         row=unit[1],
         unit=unit[2],
         parting=comparison.first_record(),
-        outputs=[_output(comparison, name) for name in comparison.run.node.outputs if name in comparison.run.outputs],
     )
     if not comparison.steps:
         return numbers
@@ -249,25 +247,6 @@ def _judged(ratio: float) -> float | None:
 def _largest(values: Array) -> float:
     judged = values[~np.isnan(values)]
     return float(judged.max()) if judged.size else float("nan")
-
-
-def _output(comparison: Comparison, name: str) -> dict[str, Any]:
-    """Return an output element by element, in the node's layout, if it has at most ``_ELEMENTS`` elements."""
-    got = comparison.run.outputs[name]
-    expected, radius = np.zeros(got.shape), np.zeros(got.shape)
-    judged = np.zeros(got.shape, bool)
-    for e in comparison.expectations:
-        if e.output == name:
-            mask = np.ones(got.shape, bool) if e.about is None else e.about
-            expected = np.where(mask, e.number.value, expected)
-            radius = np.where(mask, e.number.radius, radius)
-            judged |= mask if e.number.doubt is None else mask & ~e.number.doubt
-    entry: dict[str, Any] = {"name": name, "shape": list(got.shape), "inconclusive": int((~judged).sum())}
-    if got.size > _ELEMENTS:
-        entry["left_out"] = f"{got.size} elements are more than are kept here; see numbers.plane"
-        return entry
-    numbers = {"got": got.astype(np.float64).tolist(), "expected": expected.tolist(), "radius": radius.tolist()}
-    return entry | numbers
 
 
 def codecs_of(node: Node) -> dict[str, str]:

@@ -134,7 +134,6 @@ class Numbers(Struct, kw_only=True, omit_defaults=True):
     row: int
     unit: int
     parting: FirstDivergence | None
-    outputs: list[Any]
     gates: Gates | UnsetType = UNSET
     plane: Plane | UnsetType = UNSET
     rows: Rows | UnsetType = UNSET

@@ -77,7 +77,7 @@ def _cells(element: Element) -> list[str]:
 
 def _first_line(comparison: Comparison, numbers: Numbers) -> Text:
     first = numbers.parting
-    if not numbers.outputs:
+    if not comparison.run.outputs:
         return Text("No output of the right form came back to be compared.")
     if first is None:
         judged = sum(a.judged for a in comparison.demands)

@@ -282,7 +282,6 @@ def exhibit(case: str, **changed: Any) -> dict[str, Any]:
                 "where": "step 2, forward, row 1",
             }
             | {"must": 0.5, "within": 1e-7, "got": 0.51, "ratio": 250.0},
-            "outputs": [],
             "gates": {"names": list("iofcCH"), "of_steps": 4, "lines": lines},
             "plane": {"steps": steps, "positions": [3, 2, 1, 0], "of_steps": 4, "units": units, "of_units": 3}
             | {"length": 3, "ratio": ratio},

@@ -1,8 +1,8 @@
 """Scripts of single cases for people without onnxspec: they need only onnx, NumPy and the runtime.
 
 A script holds the node, the inputs and the expected outputs. It exits with 1 if an output is wrong, and with 2 if the
-runtime or a package cannot be loaded. The expected
-outputs do not depend on reported states: a script must also pass on a repaired runtime.
+runtime or a package cannot be loaded. The expected outputs do not depend on reported states: a script must also pass on
+a repaired runtime.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from typing import Any
 from ....cases import Case, Violation
 from ....reference import FORMATS
 from ...targets.target import Target, usual_target
-from .expected import expected_of
 from .runtime import Runtime, runtime_of
-from .statements import WIDTH, bits, feeds_of, model_of, numbers, ratios, source, unpacked, wrapped
+from .statements import WIDTH, bits, expected_of, feeds_of, model_of, numbers, ratios, source, unpacked, wrapped
 
 
 def script_of(case: Case, target: Target | None = None) -> str | None:

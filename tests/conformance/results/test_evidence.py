@@ -20,6 +20,7 @@ from onnx import numpy_helper
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.directories import directory
 from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.judging.divergence import format_index
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select
 from onnxspec.conformance.probes.stream import CaseRun
@@ -68,17 +69,9 @@ def test_the_numbers_are_those_of_the_verdict(wrong: tuple[Path, str]) -> None:
     (result,) = [r for r in read_results(folder) if r["case"] == case]
     assert (shown["verdict"], shown["message"]) == ("wrong", result["message"])
     numbers = shown["numbers"]
-    worst = max(r for state in numbers["states"] if isinstance(r := state["ratio"], float))
-    assert numbers["parting"]["ratio"] <= max(result["worst"], worst)
-    where = result["where"]
-    (output,) = [o for o in numbers["outputs"] if o["name"] == where["output"]]
-    at = tuple(where["index"])  # where the result first diverges; the worst may be elsewhere
-    assert abs(output["got"] - np.array(output["expected"]))[at] > np.array(output["radius"])[at]
-    largest = 0.0
-    for output in numbers["outputs"]:
-        got, expected, radius = (np.array(output[name]) for name in ("got", "expected", "radius"))
-        largest = max(largest, (np.abs(got - expected)[radius > 0] / radius[radius > 0]).max(initial=0.0))
-    assert largest == pytest.approx(result["worst"], rel=0.02)
+    assert numbers["parting"]["place"] == format_index(result["where"]["output"], result["where"]["index"])
+    in_rows = [ratio for row in numbers["rows"]["ratio"] for ratio in row if isinstance(ratio, float)]
+    assert 1 < numbers["parting"]["ratio"] <= max(in_rows) <= result["worst"]
 
 
 def test_a_plane_has_every_step_and_unit_of_a_small_case(wrong: tuple[Path, str]) -> None:
@@ -206,7 +199,7 @@ def test_message_and_numbers_are_of_the_same_run_of_a_session(outputs: tuple[str
     assert shown["message"].startswith(shown["numbers"]["parting"]["place"])
 
 
-def test_evidence_of_a_large_case_stays_small_and_says_what_it_leaves_out() -> None:
+def test_evidence_of_a_large_case_stays_small() -> None:
     (case,) = select(Selection(cases=(pick(1, ragged)[0],)))
     spec = replace(case, T=90, N=5, I=3, H=70)
     shown = shown_of(spec, lambda array: array * np.asarray(1.5, array.dtype))
@@ -215,8 +208,6 @@ def test_evidence_of_a_large_case_stays_small_and_says_what_it_leaves_out() -> N
     assert (plane["of_steps"], plane["of_units"]) == (spec.T, spec.H)
     assert len(plane["steps"]) == min(spec.T, 64)
     assert len(plane["units"]) == min(spec.H, 64)
-    for output in shown["numbers"]["outputs"]:
-        assert ("left_out" in output) == (np.prod(output["shape"]) > 4096)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
