@@ -10,9 +10,7 @@ from pathlib import Path
 
 import click
 
-from ...cases.directories.directory import DataSet, write_directory
-from ...cases.directories.manifest import data_sets_of
-from ...reference import document_of, operator_names
+from ...reference import operator_names
 from ...reference.errors import UserError
 from ..diagnosis.diagnose import findings_of_case
 from ..judging.judgement import Judgement
@@ -30,7 +28,7 @@ from ..workers.job import Outcome
 from ..workers.process import TargetProcess, TargetUnavailable
 from .command import target_called, targets_file_option
 from .display import could_not_start
-from .terminal import console_on, fail, put, why
+from .terminal import console_on, fail, put
 
 _NAMED = 10
 
@@ -92,7 +90,7 @@ def _emit_node_test(probe: Probe) -> None:
 
 
 def _emit_script(probe: Probe, target: Target | None) -> None:
-    """Print a script of a case. If the target can have none, write a test-case directory and end with 2."""
+    """Print a script of a case. End the command if there can be none."""
     prepared = probe.prepare()
     script = prepared.script(target)
     if script is not None:
@@ -100,48 +98,28 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
         return
     if not prepared.trials or isinstance(probe, DirectoryProbe):
         fail(f"there is no script of {probe.id}: its model and its inputs are files already")
-    trial = prepared.trials[0]
-    if trial.course is not None:
+    if prepared.trials[0].course is not None:
         fail(f"there is no script of {probe.id}: it has sessions of its own, which only onnxspec runs")
-    folder, name = Path(slug(probe.id)), target.name if target is not None else "TARGET"
-    try:
-        data = data_sets_of(trial) if trial.violation is None else [DataSet(feed.fed, {}) for feed in trial.feeds]
-        write_directory(folder, prepared.jobs[0].model, data)
-    except FileExistsError:
-        fail(f"{folder} already exists: remove it, or run the command in another folder")
-    except OSError as error:
-        fail(f"{folder} cannot be written: {why(error)}")
+    written = shlex.join(["onnxspec", "generate", "--all", "--case", probe.text, "--out", slug(probe.id)])
     fail(
-        f"there is no script of {probe.id} for {name}: scripts run one node on onnxruntime, onnx.reference or an"
-        f" adapter. The case is now in {folder}, in the form of ONNX's own test cases: model.onnx, inputs, expected"
-        " outputs.",
-        lines=[f"Run the model and compare its outputs, or: onnxspec run --case ./{folder} --target {name}"],
+        f"{target.name if target is not None else probe.id} has no script: they are for single nodes on onnxruntime, "
+        f"onnx.reference and adapters. Write the case as one of ONNX's own test cases: {written}"
     )
 
 
 def _probe_of(case: str) -> Probe:
-    """Return the case of that id, or the only one whose id begins so.
-
-    Cases of all profiles take seconds to build, so they are searched after those of core.
-    """
+    """Return the case of that id, or the only one whose id begins so."""
     names, origins = expanded([case])
     if not names:
         fail(f"{case[1:]} names no case")
-    given, *more = names
-    everything = operator_names()
-    operators = [op for op in everything if _begin_alike(given, f"{document_of(op).prefix}-")]
     probes: Sequence[Probe] = ()
-    if operators and not is_portable(given):
+    if len(names) == 1 and not is_portable(names[0]):
         with contextlib.suppress(UnknownName):
-            probes = select_probes(Selection(cases=(f"{given}*", *more), origins=origins), operators)
+            probes = select_probes(Selection(cases=(f"{names[0]}*",), origins=origins), operator_names())
     if not probes:  # an error names the case as it was given
-        probes = select_probes(Selection(cases=(given, *more), origins=origins), operators or everything)
+        probes = select_probes(Selection(cases=names, origins=origins), operator_names())
     if len(probes) > 1:
         ids = [probe.id for probe in probes]
         rest = [f"... and {len(ids) - _NAMED} more"] if len(ids) > _NAMED else []
         fail(f"{len(ids)} cases begin like {case!r}:", lines=[*ids[:_NAMED], *rest])
     return probes[0]
-
-
-def _begin_alike(text: str, prefix: str) -> bool:
-    return text.startswith(prefix) or prefix.startswith(text)

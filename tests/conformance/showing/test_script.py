@@ -7,6 +7,7 @@ import contextlib
 import importlib.util
 import io
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -248,21 +249,17 @@ def test_programs_and_backend_modules_have_no_script(target: Target) -> None:
     assert script_of(build_case(PLAIN), target) is None
 
 
-def test_a_target_without_a_script_gets_the_test_case_directory(
+def test_for_a_target_without_a_script_there_is_the_command_that_writes_the_case(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     id = next(spec.id for spec in profile("core", "LSTM", 14) if spec.id.startswith("lstm-14.float32.forward."))
-    command = ["explain", id, "--emit", "script", "--target", "backend:some.module"]
-    said = CliRunner().invoke(app, command)
-    assert said.exit_code == 2
-    assert said.stdout == ""
-    (folder,) = tmp_path.iterdir()
+    said = CliRunner().invoke(app, ["explain", id, "--emit", "script", "--target", "backend:some.module"])
+    assert (said.exit_code, said.stdout) == (2, "")
+    command = shlex.split(" ".join(said.stderr.split()).partition("onnxspec generate ")[2])
+    assert CliRunner().invoke(app, ["generate", *command]).exit_code == 0
+    (folder,) = [path.parent for path in tmp_path.rglob("model.onnx")]
     assert {path.name for path in folder.iterdir()} == {"model.onnx", "test_data_set_0"}
-    assert f"onnxspec run --case ./{folder.name} --target backend:some.module" in " ".join(said.stderr.split())
-    again = CliRunner().invoke(app, command)
-    assert again.exit_code == 2
-    assert "already exists" in again.stderr
 
 
 @needs_cell_output
