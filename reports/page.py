@@ -98,13 +98,13 @@ SHOWN, LACKS = 8, 12
 """Maximum numbers of failure groups and of unsupported features in the summary of a target."""
 
 TONES = {
-    "conforms": ("check", "pass"),
-    "few": ("cross", "known"),
-    "lacks": ("bar", "unsupported"),
-    "departs": ("cross", "fail"),
-    "open": ("question", "quiet"),
+    "conforms": ("check", "pass", "Conforms"),
+    "known": ("cross", "known", "Fails, all known"),
+    "lacks": ("bar", "unsupported", "Not all supported"),
+    "departs": ("cross", "fail", "Fails"),
+    "open": ("question", "quiet", "Unknown"),
 }
-"""Icon and tone of each state of a summary."""
+"""Icon, tone and words of each state of a summary."""
 
 
 class TargetSummary(NamedTuple):

@@ -153,7 +153,7 @@ def _is_news(target: TargetRun, run: Run) -> bool:
 
 def _show(target: TargetRun, summary: Summary, console: Console, *, only_new: bool) -> None:
     """Print the first screen: answer, failures, refusals, remarks."""
-    style = {"conforms": "bold green", "few": "bold yellow", "lacks": "bold yellow", "departs": "bold red"}.get(
+    style = {"conforms": "bold green", "known": "bold yellow", "lacks": "bold yellow", "departs": "bold red"}.get(
         summary.state, "bold cyan"
     )
     for number, (name, text) in enumerate([] if only_new else first_lines(summary)):

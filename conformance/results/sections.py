@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -15,7 +15,7 @@ from ..workers.worker import one_line
 from .grades import graded_line, level_records
 from .records import Finding
 from .result import Result
-from .summary import FailureGroup, Summary
+from .summary import FailureGroup, Summary, extent_of
 from .support import by_message, refused_words
 
 KNOWN, RUNS = "Known failures", "Accepts"
@@ -63,7 +63,7 @@ def sections_of(
     ]
     news = NEW if summary.compared or only_new else FAILS
     sections = [
-        Section("" if only_new else "What is wrong:", tuple(_failure_items(groups[0], findings, news))),
+        Section("" if only_new else f"{summary.heading}:", tuple(_failure_items(groups[0], findings, news))),
         Section(VALIDATION, tuple(_failure_items(groups[1], findings, news))),
     ]
     if not only_new:
@@ -79,18 +79,14 @@ def sections_of(
 
 def _failure_items(groups: Iterable[FailureGroup], findings: Sequence[Finding], news: str) -> Iterator[Item]:
     """Yield items on failures. A known failure has no command here; the report has it."""
-    counts = Counter(case for finding in findings if finding["kind"] not in NO_FAILURE for case in finding["cases"])
     for group in groups:
-        members = [findings[index] for index in group.problems]
-        first, remark = members[0], ""
+        first, remark = findings[group.problems[0]], ""
         # The title of an inaccurate finding names the wider class.
         if first["verdict"] in (Verdict.WRONG, Verdict.UNSTABLE) and not first["fault"] and not first["expected"]:
             remark = "; cause unknown" if first["searched"] else "; cause not found in the time allowed"
-        by_case = Counter(case for finding in members for case in finding["cases"])
-        shared = sum(counts[case] > count for case, count in by_case.items())
         label, command = ("known", "") if group.known else (news, first["repeat"])
         why = f"Listed as known: {first['why']}" if first["why"] else first["message"]
-        yield Item(label, group.text, f" ({_extent(members, shared)}){remark}", why, command)
+        yield Item(label, group.text, f" ({group.extent}){remark}", why, command)
 
 
 def _refusals(findings: Iterable[Finding]) -> Iterator[Item]:
@@ -102,7 +98,7 @@ def _refusals(findings: Iterable[Finding]) -> Iterator[Item]:
     rest: defaultdict[str, list[list[Finding]]] = defaultdict(list)
     for indices, message in by_message([finding["message"] for finding in refusals], keys):
         members = [refusals[k] for k in indices]
-        verdict, extent = members[0]["verdict"], f" ({_extent(members)})"
+        verdict, extent = members[0]["verdict"], f" ({extent_of(members)})"
         if text := ", ".join(filter(None, dict.fromkeys(refused_words(f["conditions"]) for f in members))):
             yield Item(verdict, text, extent, message)
         elif len(unknown[verdict]) < _MESSAGES:
@@ -113,13 +109,13 @@ def _refusals(findings: Iterable[Finding]) -> Iterator[Item]:
         yield from items
         if others := rest[verdict]:
             text = "one other message" if len(others) == 1 else f"{len(others)} other messages"
-            yield Item(verdict, text, f" ({_extent([*itertools.chain(*others)])})", "see the report")
+            yield Item(verdict, text, f" ({extent_of([*itertools.chain(*others)])})", "see the report")
 
 
 def _asides(findings: Iterable[Finding]) -> Iterator[Item]:
     for finding in findings:
         if finding["kind"] in NO_FAILURE:
-            extent = f" ({_extent([finding])})"
+            extent = f" ({extent_of([finding])})"
             yield Item("remark", finding["title"], extent, finding["message"], finding["repeat"])
 
 
@@ -148,22 +144,6 @@ def _notes(results: Sequence[Result]) -> Iterator[Item]:
     for flag, text in FLAGS.items():
         if count := sum(flag in result.flags and not result.failing for result in results):
             yield Item("note", f"{text}, within what is allowed, in {plural(count)}")
-
-
-def _extent(findings: Sequence[Finding], shared: int = 0) -> str:
-    """Return the number of cases, operators and types, like ``14 cases, 2 of them new, GRU, LSTM, float32``.
-
-    Each case counts once.
-
-    shared
-        The number of cases that other findings have, too: they fail for several reasons.
-    """
-    count = len({case for f in findings for case in f["cases"]})
-    new = min(count, sum(f["new"] for f in findings))
-    details = [f"{new} of them new"] if 0 < new < count else []
-    details += [f"{shared} also {'fails' if shared == 1 else 'fail'} for another reason"] if shared else []
-    names = [name for f in findings for name in f["operators"]] + [name for f in findings for name in f["types"]]
-    return ", ".join([plural(count), *details, *dict.fromkeys(names)])
 
 
 def first_lines(summary: Summary) -> list[tuple[str, str]]:

@@ -20,12 +20,6 @@ from .records import Finding
 from .result import Result
 from .support import Lack, support_of, verdict_of
 
-FEW = 0.1
-"""Up to this share of judged results, known failures are called few.
-
-The value is a choice: it only colours a badge, which has the counts.
-"""
-
 _SMALL = "smoke"
 _FORBIDDEN = Verdict.NOT_REJECTED
 
@@ -33,13 +27,13 @@ _FORBIDDEN = Verdict.NOT_REJECTED
 class FailureGroup(Struct, frozen=True):
     """Findings with one cause; ``text`` describes the failure and its conditions.
 
-    ``why`` is the reason on the list of known failures where the text has few details; ``where`` has operators and
-    types, ``problems`` the indices of the findings. ``forbidden``: it concerns only invalid models.
+    ``why`` is the reason on the list of known failures where the text has few details; ``extent`` has the number of
+    cases, operators and types, ``problems`` the indices of the findings. ``forbidden``: only invalid models have it.
     """
 
     text: str
     why: str
-    where: str
+    extent: str
     known: bool
     cases: int
     new: int
@@ -51,19 +45,13 @@ class FailureGroup(Struct, frozen=True):
         """Whether none of its cases is on a list, or the new ones were not counted."""
         return not self.known and self.new in (0, self.cases)
 
-    @property
-    def count(self) -> str:
-        """The number of cases, and of new ones if only some are new."""
-        text = plural(self.cases)
-        return f"{text}, {self.new:,} of them new" if 0 < self.new < self.cases else text
-
 
 @dataclass(frozen=True)
 class Summary:
     """The first lines on a target.
 
-    ``state`` is ``conforms``, ``few`` (failures that are known, and few), ``lacks`` (chosen cases of which some are not
-    supported), ``departs`` or ``open`` (unknown); ``badge`` is all of it in a few words. ``comparison`` is the line on
+    ``state`` is ``conforms``, ``known`` (every failure is known), ``lacks`` (chosen cases of which some are not
+    supported), ``departs`` or ``open`` (unknown); ``conforms`` is the answer in a line. ``comparison`` is the line on
     the list of known failures, ``follows`` names interpretations against a document's letter, ``shown`` is the share of
     numbers whose bounds prove something. ``chosen``: the cases were chosen one by one, or are a model's nodes.
     ``compared``: a list of known failures was used. ``shared``: some cases have several causes, so that several groups
@@ -71,7 +59,6 @@ class Summary:
     """
 
     state: str
-    badge: str
     conforms: str
     comparison: str
     supports: tuple[str, ...]
@@ -144,16 +131,15 @@ def summary_of(
     """
     started = not results or any(r.verdict is not Verdict.UNAVAILABLE for r in results)
     small = profile.startswith(_SMALL) and not chosen
-    state, badge, conforms = _conclusion(results, started, lists_used, small, chosen)
+    state, conforms = _conclusion(results, started, lists_used, small, chosen)
     if any(RANDOM_WEIGHTS in r.flags for r in results):
-        badge, conforms = f"{badge}, with random weights", f"{conforms}, with random weights"
+        conforms = f"{conforms}, with random weights"
     failed = _count(results, FAILING - DECLINED)
     comparison = _comparison(results, stale, unlisted) if lists_used else "not compared (--expected none)"
     supports, lacks = support_of(results, findings)
     groups = tuple(_groups(findings, results))
     return Summary(
         state,
-        badge,
         conforms,
         comparison if started else "",
         supports,
@@ -200,10 +186,8 @@ def _count(results: Iterable[Result], verdicts: Collection[Verdict], expected: b
     return sum(r.verdict in verdicts and expected in (None, r.expected) for r in results)
 
 
-def _conclusion(
-    results: Sequence[Result], started: bool, compared: bool, small: bool, chosen: bool
-) -> tuple[str, str, str]:
-    """Return the state, the badge, and the conclusion as text."""
+def _conclusion(results: Sequence[Result], started: bool, compared: bool, small: bool, chosen: bool) -> tuple[str, str]:
+    """Return the state, and the conclusion as text."""
     right, failed = _count(results, {Verdict.PASS}), _count(results, FAILING - DECLINED)
     judged, declined = right + failed, _count(results, DECLINED)
     left_out, unjudged = _count(results, {Verdict.NOT_RUN}), _count(results, {Verdict.NOT_JUDGED})
@@ -211,19 +195,13 @@ def _conclusion(
     unknown += [f"{unjudged:,} could not be judged"] if unjudged else []
     if failed:
         # A fallback is no failure of arithmetic; if it fails the run, it is new nevertheless.
-        new = _count(results, FAILING, expected=False)
-        few = compared and not new and failed <= FEW * judged
-        share = _percent(failed, judged)
-        badge = f"{failed:,} of {judged:,} fail" if failed == judged else f"{share} fail".capitalize()
-        if compared:
-            badge += f", {new:,} new" if 0 < new < failed else f" ({'none' if new else 'all'} known)"
+        known = compared and not _count(results, FAILING, expected=False)
         parts = [f"{failed:,} of {plural(judged, 'checked case')} {'fails' if failed == 1 else 'fail'}", *unknown]
         parts += [f"{declined:,} not supported"] if chosen and declined else []
-        return "few" if few else "departs", badge, ", ".join(parts) if chosen else f"no: {', '.join(parts)}"
+        return "known" if known else "departs", f"{'' if chosen else 'no: '}{', '.join(parts)}"
     # A target that refuses everything refuses forbidden models, too.
     if not _count([r for r in results if r.reason not in OF_FORBIDDEN] or results, {Verdict.PASS}):
-        badge = "Nothing was judged" if started else "Could not start"
-        return "open", badge, f"unknown: {'nothing could be judged' if started else 'could not start'}"
+        return "open", f"unknown: {'nothing could be judged' if started else 'could not start'}"
     correct = f"all {judged:,} checked cases are correct" if judged > 1 else "the one checked case is correct"
     unclean = sum(r.verdict is Verdict.UNSUPPORTED and NO_CLEAN_REFUSAL in r.flags for r in results)
     unknown += [f"{unclean:,} ended without a clean refusal"] if unclean else []
@@ -231,21 +209,11 @@ def _conclusion(
     if undecided > judged:  # the cases that could fail are too few to speak for the others
         unknown.append(f"{undecided:,} of {judged + undecided:,} inconclusive")
     if unknown:
-        return "open", f"Unknown, {unknown[0]}", f"unknown: {', '.join(unknown)}; {correct}"
-    if chosen and declined:
-        lacking = f"{declined:,} of {judged + declined:,} not supported"
-        return "lacks", lacking, f"{lacking}, {correct}"
-    if small:
-        return "conforms", f"Conforms in {_SMALL}", f"yes in {_SMALL}, a small sample: {correct}; run core"
+        return "open", f"unknown: {', '.join(unknown)}; {correct}"
     if chosen:
-        return "conforms", f"{judged:,} of {judged:,} correct", correct
-    return "conforms", f"Conforms in {plural(judged)}", f"yes: {correct}"
-
-
-def _percent(part: int, whole: int) -> str:
-    """Return a share as text that is never rounded to nothing or to all."""
-    share = 100 * part / whole
-    return "under 1 %" if share < 1 else f"{min(round(share), 99)} %"
+        lacking = f"{declined:,} of {judged + declined:,} not supported, " if declined else ""
+        return "lacks" if declined else "conforms", f"{lacking}{correct}"
+    return "conforms", f"yes in {_SMALL}, a small sample: {correct}; run core" if small else f"yes: {correct}"
 
 
 def _comparison(results: Sequence[Result], stale: int, unlisted: int) -> str:
@@ -293,11 +261,17 @@ def _group(
     text: str, why: str, known: bool, forbidden: bool, indices: Sequence[int], findings: Sequence[Finding]
 ) -> FailureGroup:
     members = [findings[k] for k in indices]
-    operators, types = (list(dict.fromkeys(name for f in members for name in f[key])) for key in ("operators", "types"))
-    where = "; ".join(filter(None, [listed(operators), ", ".join(types)]))
     cases = len({case for f in members for case in f["cases"]})
     new = min(cases, sum(f["new"] for f in members))
-    return FailureGroup(text, why, where, known, cases, new, tuple(indices), forbidden)
+    return FailureGroup(text, why, extent_of(members), known, cases, new, tuple(indices), forbidden)
+
+
+def extent_of(findings: Sequence[Finding]) -> str:
+    """Return the number of cases, each counted once, operators and types: ``14 cases, 2 of them new, GRU, float32``."""
+    count = len({case for f in findings for case in f["cases"]})
+    new = min(count, sum(f["new"] for f in findings))
+    names = [name for key in ("operators", "types") for f in findings for name in f[key]]
+    return ", ".join([plural(count), *([f"{new} of them new"] if 0 < new < count else []), *dict.fromkeys(names)])
 
 
 def _order(finding: Finding) -> tuple[bool, bool, bool, int]:

@@ -140,14 +140,6 @@ def test_a_runtime_that_is_not_installed_comes_with_a_hint() -> None:
     assert "what installs it" not in own
 
 
-def test_cases_that_several_findings_have_are_said_to_be_so() -> None:
-    first, second = SPECS[:2]
-    shown = lines([(first, WRONG, None, ("clip.ignored", "bias.ignored")), (second, WRONG, None, ("clip.ignored",))])
-    text = " ".join(" ".join(shown).split())
-    assert "(2 cases, 1 also fails for another reason, " in text
-    assert "(1 case, 1 also fails for another reason, " in text
-
-
 def test_what_nothing_explains_is_said_to_be_so() -> None:
     spec = next(s for s in SPECS if s.clip)
     (headline, message, command) = lines([(spec, WRONG, None, ())], searched=True)[1:]
