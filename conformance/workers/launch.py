@@ -24,10 +24,7 @@ import socket
 import subprocess
 import sys
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
-
-from msgspec import Struct
 
 from ..targets.adapters import adapter_source
 from ..targets.target import Target
@@ -39,16 +36,6 @@ PLACEHOLDERS = ("{worker}", "{source}", "{stdin}")
 _CONSOLE = ("-m", "code")
 
 
-class Launch(Struct, frozen=True):
-    """Command, and the bytes to be written to it before anything else.
-
-    If there are such bytes, nothing may follow them until the worker has answered, because their reader may read ahead.
-    """
-
-    command: tuple[str, ...]
-    opening: bytes = b""
-
-
 def variables_of(target: Target) -> dict[str, str]:
     """Return the variables of a target's process on this machine."""
     variables = {**os.environ, **target.environment}
@@ -57,36 +44,29 @@ def variables_of(target: Target) -> dict[str, str]:
     return variables
 
 
-def launch_of(target: Target) -> Launch:
-    """Return the command that starts a target's worker. Raise TargetUnavailable for an unknown placeholder."""
+def launch_of(target: Target) -> tuple[list[str], bytes]:
+    """Return the command that starts a target's worker, and the bytes to be written to it before anything else.
+
+    If there are such bytes, nothing may follow them until the worker has answered, because their reader may read ahead.
+    Raise TargetUnavailable for an unknown placeholder.
+    """
     path = Path(worker.__file__)
     source = path.read_text(encoding="utf-8")
+    command = target.command or (sys.executable, "{worker}")
     arguments: list[str] = []
-    for part in target.command or (sys.executable, "{worker}"):
-        if part == "{stdin}":
-            arguments += _CONSOLE
-            continue
+    for part in command:
         if re.fullmatch(r"\{[a-z]+\}", part) and part not in PLACEHOLDERS:
             placeholders = ", ".join(PLACEHOLDERS)
             raise TargetUnavailable(f"the command has {part}, which stands for nothing: there are {placeholders}")
-        part = part.replace("{stdin}", " ".join(_CONSOLE))
-        arguments.append({"{worker}": str(path), "{source}": source}.get(part, part))
-    if _wants_watcher(target):
+        if part == "{stdin}":
+            arguments += _CONSOLE
+        else:
+            texts = {"{worker}": str(path), "{source}": source}
+            arguments.append(texts.get(part, part.replace("{stdin}", " ".join(_CONSOLE))))
+    if target.is_command and os.name == "posix" and sys.executable:
+        # It may leave processes behind; a worker that an interpreter runs from its file has its own watcher.
         arguments = [sys.executable, "-I", "-S", str(path), "--watch", *arguments]
-    return Launch(tuple(arguments), _line(source) if reads_its_source(target.command) else b"")
-
-
-def _wants_watcher(target: Target) -> bool:
-    """Return whether a watcher must stand between this process and the command, which may leave processes behind.
-
-    A worker that an interpreter runs from its file has its own watcher.
-    """
-    return target.is_command and os.name == "posix" and bool(sys.executable)
-
-
-def reads_its_source(command: Sequence[str]) -> bool:
-    """Return whether the worker travels over the standard input of a command."""
-    return any("{stdin}" in part for part in command)
+    return arguments, _line(source) if any("{stdin}" in part for part in command) else b""
 
 
 def _line(source: str) -> bytes:

@@ -21,7 +21,7 @@ from ..targets.adapters import adapter_source
 from ..targets.target import Target
 from . import worker
 from .job import TargetUnavailable
-from .launch import ForkServer, Launch, launch_of, may_fork, variables_of
+from .launch import ForkServer, launch_of, may_fork, variables_of
 from .messages import (
     HEADER_LIMIT,
     Died,
@@ -108,11 +108,10 @@ class WorkerProcess:
         if may_fork(target):  # NumPy is loaded as in the forking process, before the caller's environment is restored
             worker_variables |= {variable: environment.get(variable) for variable in ONE_THREAD}
             environment |= ONE_THREAD
-        launch = launch_of(target)
-        self._opening = launch.opening
+        command, self._opening = launch_of(target)
         forked = forks.fork(target, self._capture.fileno(), mark) if forks is not None else None
         self.is_forked = forked is not None
-        self._process = forked or self._started(launch, environment, target.folder)
+        self._process = forked or self._started(command, environment, target.folder)
         for task in (self._write, self._read):
             threading.Thread(target=task, name=f"onnxspec {target.name}", daemon=True).start()
         start = {
@@ -128,10 +127,10 @@ class WorkerProcess:
         }
         self.send(start)
 
-    def _started(self, launch: Launch, environment: dict[str, str], folder: str) -> subprocess.Popen[bytes]:
+    def _started(self, command: list[str], environment: dict[str, str], folder: str) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
-                launch.command,
+                command,
                 bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -142,7 +141,7 @@ class WorkerProcess:
             )
         except OSError as error:
             self._capture.close()
-            raise TargetUnavailable(f"cannot start {launch.command[0]!r}: {error.strerror or error}") from None
+            raise TargetUnavailable(f"cannot start {command[0]!r}: {error.strerror or error}") from None
 
     def _write(self) -> None:
         stream: Any = self._process.stdin

@@ -29,17 +29,8 @@ few = settings(
 
 ODD_TEXTS = st.sampled_from(
     [
-        *(
-            "",
-            " ",
-            "\0",
-            "a\nb\x1b[31m",
-            "~nobody-of-that-name/x",
-            "~nobody-of-that-name/x.py",
-            "x\0.py",
-            "a=b",
-            "\u202e",
-        ),
+        *("", " ", "\0", "a\nb\x1b[31m", "~nobody-of-that-name/x", "~nobody-of-that-name/x.py", "x\0.py", "a=b"),
+        "\u202e",
         *("9" * 5000 + "-", ">=" + "9" * 5000, ">=1.20, <1.23", "7-14", "-", "[" * 300, "*" * 300, "n" * 5000),
         *("onnxruntime", "external", "backend", "float32", "GRU", "LSTM", "wrong", "strict", "{worker}", "ssh"),
     ]
@@ -173,12 +164,6 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(tmp_path: Path, seed: int
     read_targets(path)
     text = tomlkit.dumps({"target": {"adapter": "onnxruntime"}, "expected": [GOOD_ENTRY, GOOD_ENTRY]})
     read_expected(damaged(text, seed))
-
-
-@pytest.mark.parametrize("version", ["9" * 5000, "1." + "9" * 5000])
-def test_a_version_of_thousands_of_digits_lies_in_no_range(version: str) -> None:
-    (entry,) = parse_expected(tomlkit.dumps({"expected": [{**GOOD_ENTRY, "runtime": ">=0"}]}), "list.toml")
-    assert not applying([entry], {"version": version})
 
 
 @pytest.mark.parametrize("number", ["0x" + "f" * 5000, str(2**63), "9" * 5000])

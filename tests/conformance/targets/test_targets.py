@@ -106,10 +106,7 @@ def test_onnxruntime_takes_its_options() -> None:
     ("adapter", "options", "complaint"),
     [
         ("onnxruntime", {"optimize": "false"}, "option 'optimize' must be true or false, is 'false'"),
-        ("onnxruntime", {"optimize": 0}, "option 'optimize' must be true or false, is 0"),
-        ("onnxruntime", {"surroundings": "no"}, "option 'surroundings' must be true or false, is 'no'"),
         ("onnxruntime", {"threads": "two"}, "option 'threads' must be a whole number, is 'two'"),
-        ("onnxruntime", {"threads": 2.5}, "option 'threads' must be a whole number, is 2.5"),
         ("onnxruntime", {"threads": True}, "option 'threads' must be a whole number, is True"),
         ("onnxruntime", {"custom_op_libraries": "a.so"}, "option 'custom_op_libraries' must be a list, is 'a.so'"),
         ("onnxruntime", {"provider_options": "x"}, "option 'provider_options' must be a table, is 'x'"),
@@ -202,9 +199,9 @@ def test_a_backend_class_and_one_without_prepare_are_driven(tmp_path: Path, monk
 
 def test_names_that_are_always_there() -> None:
     assert parse_target("onnxruntime") == Target("onnxruntime", "onnxruntime")
-    assert parse_target("onnx-reference").adapter == "onnx-reference"
     assert parse_target("onnxruntime:MIGraphXExecutionProvider").options == {"provider": "MIGraphXExecutionProvider"}
-    assert parse_target("openvino").adapter == "openvino"
+    names = set(ADAPTERS) - {"backend"}
+    assert {parse_target(name).adapter for name in names} == names
     assert parse_target("backend:a.b_c").options == {"module": "a.b_c"}
     assert set(ADAPTERS) == {"onnxruntime", "onnx-reference", "quark", "backend", *IMPORTED}
 

@@ -37,15 +37,7 @@ def target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Target:
 
 
 def test_frame_round_trip_in_pieces_of_any_size() -> None:
-    values: list[Any] = [
-        X,
-        np.array(3.5, np.float16),
-        np.zeros((0, 4), np.int64),
-        np.array([True, False]),
-        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
-        np.array([1.5, -2], ml_dtypes.bfloat16),
-        X.astype(">f4"),
-    ]
+    values = [X, np.zeros((0, 4), np.int64), np.asfortranarray(X), X.astype(">f4")]
     payload = worker.Payload()
     for value in values:
         payload.add(worker.tensor_of(value))
@@ -58,14 +50,10 @@ def test_frame_round_trip_in_pieces_of_any_size() -> None:
             reader.feed(piece)
             while (frame := reader.next()) is not None:
                 frames.append(frame)
-        assert len(frames) == 3
-    header, body = frames[-1]
-    assert header["a"] == "ä"
-    arrays = worker.unpack_arrays(header, body)
-    for (element, array), value in zip(arrays, values, strict=True):
-        seen = array.view(ml_dtypes.bfloat16) if element == "bfloat16" else array
-        assert (element, seen.shape) == (value.dtype.name, value.shape)
-        assert np.array_equal(seen, value)
+        assert [header["a"] for header, _ in frames] == ["ä"] * 3
+    for (_, array), value in zip(worker.unpack_arrays(*frames[-1]), values, strict=True):
+        assert array.tolist() == value.tolist()
+        assert array.shape == value.shape
         assert array.ctypes.data % array.itemsize == 0
 
 
@@ -98,7 +86,10 @@ def test_one_line_is_bounded_and_printable() -> None:
 
 def test_the_worker_is_written_for_the_oldest_interpreter() -> None:
     source = Path(worker.__file__).read_text(encoding="utf-8")
-    ast.parse(source, feature_version=(3, 8))
+    tree = ast.parse(source, feature_version=(3, 8))
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {getattr(node, "module", None) or node.names[0].name for node in imports}
+    assert {name.partition(".")[0] for name in names} <= {*sys.stdlib_module_names, "numpy"}
     before, _, _ = source.partition("import numpy")
     assert "_STATION = take_station()" in before  # threads of modules loaded before it would not survive the fork
 
