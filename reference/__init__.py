@@ -34,7 +34,7 @@ from .recurrent.rnn import CELLS
 if TYPE_CHECKING:
     from .faults.fault import FAULTS, Fault, fault, fault_of_run, faults_of
     from .faults.scope import fault_named
-    from .recurrent.agreement import LOSES_NAN, OVERFLOWS, SPECIAL, Agreement, SpecialValueMismatch, compare
+    from .recurrent.agreement import LOSES_NAN, Agreement, SpecialValueMismatch, compare
     from .recurrent.expectation import Expectation
 
 __all__ = [
@@ -45,8 +45,6 @@ __all__ = [
     "FORMATS",
     "LOSES_NAN",
     "OPERATORS",
-    "OVERFLOWS",
-    "SPECIAL",
     "WIDER_PRESETS",
     "AccuracyClass",
     "Agreement",
@@ -96,8 +94,7 @@ __all__ = [
 _OF_JUDGING = {
     **dict.fromkeys(("FAULTS", "Fault", "fault", "fault_of_run", "faults_of"), "faults.fault"),
     "fault_named": "faults.scope",
-    **dict.fromkeys(("LOSES_NAN", "OVERFLOWS", "SPECIAL"), "recurrent.agreement"),
-    **dict.fromkeys(("Agreement", "SpecialValueMismatch", "compare"), "recurrent.agreement"),
+    **dict.fromkeys(("LOSES_NAN", "Agreement", "SpecialValueMismatch", "compare"), "recurrent.agreement"),
     "Expectation": "recurrent.expectation",
 }
 """Modules of names that cases do without."""

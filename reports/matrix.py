@@ -100,7 +100,7 @@ def _cell(operator: str, feature: str, subject: Subject, tally: Tally | None) ->
     elif tally.passed:
         icon, tone = presentation_of("pass")
         others = [(name, n) for name, _, n in tally.split if name != "pass"]
-        others += [("unconventional", tally.unconventional), ("lose NaN, or overflow", tally.special)]
+        others += [("unconventional", tally.unconventional), ("lose NaN", tally.special)]
         detail, label = ", ".join(f"{n:,} {name}" for name, n in others if n), f"{tally.passed:,} pass"
         tone = "part" if detail else tone
     else:

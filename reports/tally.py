@@ -9,15 +9,13 @@ from msgspec import Struct, field
 from ..conformance.judging.judgement import DECLINED, FAILING, Verdict
 from ..conformance.judging.vocabulary import rank
 from ..conformance.results.result import Result
-from ..reference import SPECIAL
-
-_SPECIAL = frozenset(SPECIAL)
+from ..reference import LOSES_NAN
 
 
 class Tally(Struct):
     """The number of results by verdict and by whether the expected-failure file names the failure.
 
-    ``unconventional`` counts passes that only break a convention, ``special`` passes that lose NaN or a finite number.
+    ``unconventional`` counts passes that only break a convention, ``special`` passes that lose NaN.
     """
 
     counts: Counter[tuple[str, bool]] = field(default_factory=Counter)
@@ -28,7 +26,7 @@ class Tally(Struct):
         self.counts[result.verdict.value, result.failing and result.expected] += 1
         if result.verdict is Verdict.PASS and result.flags:
             self.unconventional += "unconventional" in result.flags
-            self.special += not _SPECIAL.isdisjoint(result.flags)
+            self.special += LOSES_NAN in result.flags
 
     @property
     def split(self) -> list[tuple[str, bool, int]]:

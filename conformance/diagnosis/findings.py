@@ -7,7 +7,6 @@ their cases have and passing cases lack (see :mod:`.conditions`). Refusals are g
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +14,6 @@ from typing import Any, cast
 
 from ...reference import (
     LOSES_NAN,
-    OVERFLOWS,
     UnknownOperator,
     clause_named,
     clauses_of,
@@ -374,35 +372,25 @@ def _taken(members: list[Result], first: Result) -> Finding:
 
 
 def _special_values(results: Sequence[Result], probes: Mapping[str, Probe]) -> Iterable[Finding]:
-    """Yield a finding for each kind of special value that is lost: NaN, or a finite value that overflows."""
-    for flag, what in _SPECIAL_TITLES.items():
-        members = [r for r in results if flag in r.flags]
-        if not members:
-            continue
-        # Prefer cases that break only this clause: the message of others is about another clause.
-        plain = [r for r in members if (r.clause or "").endswith(_SPECIAL_CLAUSES[flag])] or members
-        first = _smallest(plain, probes)
-        if flag == OVERFLOWS:
-            first = min(plain, key=lambda r: ((r.where or {}).get("argument") or math.inf, probes[r.case].size))
-            if begin := (first.where or {}).get("argument"):
-                what = f"{what}, from an argument of {begin:.4g} on"
-        # Compare with cases that have special values and keep them.
-        ops = {r.op for r in members}
-        clauses = [f"{document_of(op).prefix}{_SPECIAL_CLAUSES[flag]}" for op in sorted(ops)]
-        kept = [r for r in results if r.op in ops and flag not in r.flags and {*clauses} & {*r.clauses}]
-        others = [probes[r.case].traits for r in kept if r.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)]
-        condition = condition_of([probes[r.case].traits for r in members], others) if others else ""
-        # The message of a case that breaks other clauses is about those.
-        message = {} if (first.clause or "").endswith(_SPECIAL_CLAUSES[flag]) or not first.failing else {"message": ""}
-        yield _entry(what, "special-values", clauses, members, first, condition, **message)
+    """Yield a finding for NaN that is lost."""
+    members = [r for r in results if LOSES_NAN in r.flags]
+    if not members:
+        return
+    # Prefer cases that break only this clause: the message of others is about another clause.
+    first = _smallest([r for r in members if (r.clause or "").endswith(_NAN_KEPT)] or members, probes)
+    # Compare with cases that have NaN and keep it.
+    ops = {r.op for r in members}
+    clauses = [f"{document_of(op).prefix}{_NAN_KEPT}" for op in sorted(ops)]
+    kept = [r for r in results if r.op in ops and LOSES_NAN not in r.flags and {*clauses} & {*r.clauses}]
+    others = [probes[r.case].traits for r in kept if r.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE)]
+    condition = condition_of([probes[r.case].traits for r in members], others) if others else ""
+    # The message of a case that breaks other clauses is about those.
+    message = {} if (first.clause or "").endswith(_NAN_KEPT) or not first.failing else {"message": ""}
+    title = "NaN is lost: ordinary numbers are returned"
+    yield _entry(title, "special-values", clauses, members, first, condition, **message)
 
 
-_SPECIAL_TITLES = {
-    LOSES_NAN: "NaN is lost: ordinary numbers are returned",
-    OVERFLOWS: "overflows where the document's value is finite",
-}
-
-_SPECIAL_CLAUSES = {LOSES_NAN: ".nan.kept", OVERFLOWS: ".overflow"}
+_NAN_KEPT = ".nan.kept"
 
 
 def _mixed_interpretations(passing: Iterable[Result], probes: Mapping[str, Probe]) -> Iterable[Finding]:

@@ -136,7 +136,7 @@ def _judged(runs: list[NodeRun], flags: Sequence[str], accuracy: str, wider: boo
     remarks = dict.fromkeys(r for trial in trials for r in operator_for(trial.node).remarks(answered or {}))
     if flags or remarks:
         judgement = replace(judgement, flags=(*flags, *remarks, *judgement.flags))
-    return with_special_values(judgement, runs, open_questions, accuracy)
+    return with_special_values(judgement, runs, open_questions)
 
 
 def _graded(judgement: Judgement, flags: Sequence[str]) -> Judgement:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from ...reference import SPECIAL
+from ...reference import LOSES_NAN
 from ..judging.judgement import DECLINED, FAILING, Judgement, Verdict
 from ..probes.probe import Prepared, Probe, SpecProbe
 from ..probes.stream import CaseRun
@@ -48,7 +48,7 @@ class Kept(Struct):
         judgement = one.judgement
         self.fresh.add(one.probe.id)
         relevant = judgement.verdict in FAILING | DECLINED
-        if not relevant and not {"unconventional", *SPECIAL} & {*judgement.flags}:
+        if not relevant and not {"unconventional", LOSES_NAN} & {*judgement.flags}:
             return
         size = sum(map(_bytes_of, one.outcomes))
         if size <= self.room:

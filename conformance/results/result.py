@@ -22,8 +22,7 @@ Quantity = Annotated[float, Meta(ge=0)]
 class Place(TypedDict, total=False):
     """The worst element of a case: the output's name, its index, and the step in processing order.
 
-    For ExtendedLSTM also the largest error of the case, as a number and in units of y_scale. ``argument`` is that of
-    the function whose formula overflows, where that is what is said.
+    For ExtendedLSTM also the largest error of the case, as a number and in units of y_scale.
     """
 
     output: str
@@ -31,7 +30,6 @@ class Place(TypedDict, total=False):
     step: Whole | None
     error: float | None
     units: float | None
-    argument: float | None
 
 
 class Result(Struct, frozen=True, gc=False, tag_field="record", tag="result"):

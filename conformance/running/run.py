@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...reference import SPECIAL
+from ...reference import LOSES_NAN
 from ...reference.errors import DirectoryError, RecordError, format_internal_error
 from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from ..probes.drawn import split_nonce
@@ -62,7 +62,7 @@ class Plan:
     filled
         The random cases that follow, by the target's name.
     require_special
-        Whether lost NaN, and overflow where the document's value is finite, count as failures.
+        Whether lost NaN counts as a failure.
     function
         The expression that names the function of this process that is the target; empty for other targets.
     excuses
@@ -190,8 +190,8 @@ class TargetRun:
         return any(r.verdict is Verdict.PASS or r.verdict in FAILING - DECLINED for r in legal)
 
     def special(self, required: bool = True) -> list[Result]:
-        """Return the results that lose NaN, or overflow where the document's value is finite; empty unless required."""
-        return [r for r in self.results if required and not r.failing and {*SPECIAL} & {*r.flags}]
+        """Return the results that lose NaN; empty unless required."""
+        return [r for r in self.results if required and not r.failing and LOSES_NAN in r.flags]
 
     def missing(self, require: frozenset[tuple[str, str]]) -> list[Result]:
         """Return the required results that were refused or left to another provider."""

@@ -70,16 +70,14 @@ class Weights(Struct, frozen=True, dict=True):
 class Bounding:
     """Arithmetic of numbers with error bounds in one accuracy class."""
 
-    def __init__(self, budget: Budget, *, formulas: bool = True, radii: Radius = np.float64) -> None:
+    def __init__(self, budget: Budget, *, radii: Radius = np.float64) -> None:
         """Prepare bounds in a class.
 
-        formulas
-            Whether a kernel may follow a document's printed formula where it overflows.
         radii
             Type of radii and their terms. Float32 radii need :func:`in_double`, and expect overflow a little earlier,
             by more than their roundings.
         """
-        self.budget, self._formulas, self._radii = budget, formulas, radii
+        self.budget, self._radii = budget, radii
         self._largest = budget.largest
         if radii is np.float32:
             self.budget = replace(budget, largest=budget.largest * (1 - 2.0**-10))
@@ -225,7 +223,7 @@ class Bounding:
             high = _between(high, -clip + off, clip + off)
         value, radius = activation.widen(w).interval_image(low, value, high, w)
         doubt = number.doubt
-        if self._formulas and activation.kind.overflows and high.size:
+        if activation.kind.overflows and high.size:
             # e^x itself overflows in kernels that use the document's formula.
             beyond = high >= np.log(w.largest)
             doubt = either(doubt, beyond) if beyond.any() else doubt

@@ -299,10 +299,9 @@ class Operator(ABC):
         return None
 
     def special_mismatches(
-        self, node: Node, inputs: Arrays, observed: Arrays, accuracy: str, interpretations: Interpretations
+        self, node: Node, inputs: Arrays, observed: Arrays, interpretations: Interpretations
     ) -> Sequence[SpecialValueMismatch]:
-        """Return the elements that differ from the equations for NaN, infinities, and arguments beyond a formula's
-        range. They do not affect the verdict."""
+        """Return the elements that must be NaN and are numbers. They do not affect the verdict."""
         return ()
 
     def diagnostics(self, written: Written) -> Iterator[Diagnostic]:

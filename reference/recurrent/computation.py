@@ -22,7 +22,7 @@ from ..numbers.plain import Ordered, Plain
 from .cell import Gates, Number, Parameters, States
 from .configuration import Configuration, configure, steps_first
 from .node import Node, Steps
-from .rnn import in_order, processing_order, run, states_of
+from .rnn import processing_order, run, states_of
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -137,23 +137,6 @@ def steps_of(
     return tuple(steps)
 
 
-def overflowing_arguments(computation: Computation, Y: Array | None = None) -> Array | None:
-    """Return the largest argument at each step of functions whose printed formula overflows (Softplus), (T, D, N, H),
-    in the target's positions; None if there is no such function.
-
-    Y
-        The states that a target reported, (T, D, N, H), from which each step starts.
-    """
-    c = computation.configuration
-    largest = []
-    for d, direction in enumerate(c.directions):
-        watch = _Steep()
-        hidden, *_ = watch.states(computation, d, Y)
-        largest.append(in_order(watch.largest(hidden.shape), processing_order(c.T, c.lengths, direction)))
-    stacked = np.stack(largest, axis=1)
-    return None if (stacked == -np.inf).all() else stacked
-
-
 def _positions(c: Configuration, direction: str) -> NDArray[np.int64]:
     positions = processing_order(c.T, c.lengths, direction)
     if isinstance(positions, slice):
@@ -235,24 +218,3 @@ class _Watch(Ordered):
 def _joined(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
     """Return an array of a shape (T, N, H) from its parts in order."""
     return np.concatenate([part.reshape(-1, *shape[1:]) for part in parts])
-
-
-class _Steep(_Watch):
-    """Arithmetic that notes arguments of functions whose formula overflows."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._arguments: dict[str, list[Array]] = {}
-
-    def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:
-        if activation.kind.overflows:
-            clipped = np.asarray(argument) if clip is None else np.clip(np.asarray(argument), -clip, clip)
-            self._arguments.setdefault(getattr(argument, "letter", ""), []).append(clipped)
-        return super().activate(activation, argument, clip)
-
-    def largest(self, shape: tuple[int, ...]) -> Array:
-        """Return the largest argument at each place, (T, N, H); -inf if there is none."""
-        if not self._arguments or 0 in shape:
-            return np.full(shape, -np.inf)
-        joined = [_joined(parts, shape) for parts in self._arguments.values()]
-        return np.asarray(np.maximum.reduce([values for values in joined if values.shape == shape]))

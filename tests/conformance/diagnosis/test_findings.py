@@ -400,19 +400,15 @@ def test_long_messages_keep_their_ends() -> None:
     assert finding["message"].endswith("END")
 
 
-def test_lost_nan_is_a_finding_of_its_own_kind_and_overflow_says_from_where_on() -> None:
+def test_lost_nan_is_a_finding_of_its_own_kind() -> None:
     lost = Judgement(Verdict.PASS, "nan", clause="lstm.nan.kept", flags=("loses-nan",), message="NaN enters at X[0]")
-    overflows = Judgement(Verdict.PASS, "overflow", message="m", clause="lstm.overflow", flags=("overflows",))
-    late, early = (replace(overflows, where={"output": "Y", "argument": a}) for a in (300.0, 89.25))
     spoilt = next(spec for spec in SPECS if spec.data == "nan-row")
-    overflow, nan = findings_on([(spoilt, lost), (SPECS[3], late), (SPECS[4], early)])
+    (nan,) = findings_on([(spoilt, lost)])
     assert (nan["kind"], nan["clauses"], nan["new"]) == ("special-values", ["lstm.nan.kept"], 0)
     assert nan["message"] == "NaN enters at X[0]"
-    assert "from an argument of 89.25 on" in overflow["title"]
-    assert overflow["smallest"] == SPECS[4].id
     # The message of a case that fails against another clause is about that one.
-    wrong = replace(early, verdict=Verdict.WRONG, reason="value", clause="lstm.peepholes.order", message="P")
-    beside = findings_on([(SPECS[4], wrong)])
+    wrong = replace(lost, verdict=Verdict.WRONG, reason="value", clause="lstm.peepholes.order", message="P")
+    beside = findings_on([(spoilt, wrong)])
     assert {f["kind"]: f["message"] for f in beside} == {"wrong": "P", "special-values": ""}
 
 

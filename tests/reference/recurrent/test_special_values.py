@@ -225,7 +225,7 @@ def test_a_number_where_the_equations_give_nan_is_a_departure_of_exactly_those_e
     assert [each.output for each in lost] == list(outputs_of(op))
     for each in lost:
         assert (each.lost == np.isnan(right[each.output])).all()
-        assert (each.flag, each.entry, each.clause) == ("loses-nan", "X[2, 1, 0]", f"{op.lower()}.nan.kept")
+        assert (each.entry, each.clause) == ("X[2, 1, 0]", f"{op.lower()}.nan.kept")
 
 
 @pytest.mark.parametrize("op", OPERATORS)
@@ -240,24 +240,6 @@ def test_nan_may_be_lost_by_what_selects_in_padding_and_in_a_row_without_steps(o
         node = Node(op, 22, {**attributes, **bidirectional}, outputs_of(op))
         outputs = {n: np.nan_to_num(a) for n, a in run_kernel(node, inputs, STYLES["library"]).items()}
         assert special_mismatches(node, inputs, outputs) == []
-
-
-@pytest.mark.parametrize(("kind", "begin"), [("float32", 88.72), ("float64", 709.78), ("float16", 11.09)])
-def test_softplus_that_overflows_is_a_departure_and_says_from_which_argument_on(kind: str, begin: float) -> None:
-    inputs = inputs_for(kind, (3, 2, 1, 1), op="RNN")
-    for tensor, value in (("W", 1), ("R", 0), ("B", 0)):
-        inputs[tensor][...] = value
-    inputs["X"][..., 0] = np.array([[1, begin - 1], [2, 2], [begin + 1, begin + 3]])
-    node = Node("RNN", 22, {"activations": ["Softplus"]}, ("Y", "Y_h"))
-    careful = run_kernel(node, inputs, Style("s", activation="careful"))
-    formula = run_kernel(node, inputs, Style("s", activation="formula"))
-    assert np.isinf(formula["Y"]).sum() == 2
-    assert special_mismatches(node, inputs, careful) == []
-    (departure,) = special_mismatches(node, inputs, formula)
-    assert (departure.flag, departure.output, int(departure.lost.sum())) == ("overflows", "Y", 2)
-    assert departure.argument == pytest.approx(begin + 1, rel=1e-3)
-    (state,) = special_mismatches(node, inputs, {"Y_h": formula["Y_h"]})
-    assert (state.output, int(state.lost.sum())) == ("Y_h", 2)
 
 
 @pytest.mark.parametrize("op", OPERATORS)
