@@ -105,7 +105,7 @@ def _parts(statement: StatementRecord) -> dict[str, list[Line]]:
     parts: dict[str, list[Line]] = {}
     for status, heading in kinds.items():
         rows = [row for row in statement.rows if row.status == status and not (status == "none" and _declined(row))]
-        parts[heading] = _lines(rows, _why if status == "none" else lambda row: "; ".join(_missing(row)))
+        parts[heading] = _lines(rows, _why if status == "none" else _unshown)
     return parts
 
 
@@ -237,17 +237,12 @@ def _why(row: RowRecord) -> str:
     return f"{lowest.level}: {'; '.join(reason.rpartition(': ')[0] or reason for reason in lowest.against)}"
 
 
-def _missing(row: RowRecord) -> Iterator[str]:
-    """Yield the features that higher levels require and a row lacks: unsupported, or not shown by a passing case."""
-    if row.lacks:
-        yield f"does not support {_words(row.lacks)}"
-    if row.unshown:
-        yield f"not shown: {_words(row.unshown)}"
-
-
-def _words(features: Iterable[str]) -> str:
-    names = [WORDS.get(feature, feature) for feature in features]
-    return listed(names) if len(names) <= _MOST_WORDS else f"{', '.join(names[:3])} and {len(names) - 3} more"
+def _unshown(row: RowRecord) -> str:
+    """Return the features that higher levels require and no passing case of a row has; empty without any."""
+    names = [WORDS.get(feature, feature) for feature in row.unshown]
+    if len(names) > _MOST_WORDS:
+        names = [*names[:3], f"{len(names) - 3} more"]
+    return f"no passing case has {listed(names)}" if names else ""
 
 
 def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> tuple[str, tuple[str, ...]]:

@@ -82,11 +82,8 @@ class RowRecord(Struct, frozen=True, kw_only=True):
         Number of cases by verdict.
     failing
         Failing results but for invalid models that ran, which are ``not_rejected``.
-    lacks
-        Features required by levels that are refused by themselves: nothing ran with them, and some case was refused in
-        which nothing else was unsupported.
     unshown
-        Other required features, which no passing case has.
+        Features that levels require and no passing case has.
     leaning
         Digits of the type that biased errors leave, as ``22 of 24 digits``; empty without bias.
     """
@@ -104,7 +101,6 @@ class RowRecord(Struct, frozen=True, kw_only=True):
     failing: Count
     not_rejected: Count
     nondeterministic: Count
-    lacks: tuple[str, ...]
     unshown: tuple[str, ...]
     levels: tuple[LevelRecord, ...]
     exceptions: tuple[ExceptionRecord, ...]

@@ -92,16 +92,13 @@ def rows_of(
             against[op].append(f"answers an open question in more than one way: {', '.join(mixed)}")
     leaning = biased_types(results)
     excluded = {} if accuracy_class(accuracy).biased else leaning
-    alone: dict[str, set[str]] = defaultdict(set)
-    for members in grouped.values():
-        alone[members[0].op] |= _declined_alone(members, by_case)
     rows = []
     for members in grouped.values():
         op = members[0].op
         reasons, left = list(against[op]), leaning.get(members[0].type, "")
         if members[0].type in excluded:
             reasons.append(f"errors lean to one side, which leaves {left}; class {accuracy} excludes that")
-        row = _row(members, by_case, accuracy, waivers, day, reasons, alone[op], asked, causes)
+        row = _row(members, by_case, accuracy, waivers, day, reasons, asked, causes)
         rows.append(replace(row, fresh=_among(members, asked), leaning=left))
     return tuple(rows)
 
@@ -117,7 +114,6 @@ def _row(
     waivers: Sequence[WaiverRecord],
     day: datetime.date,
     against: Sequence[str],
-    alone: Collection[str],
     asked: Collection[str],
     causes: Mapping[str, str],
 ) -> RowRecord:
@@ -134,7 +130,6 @@ def _row(
     excepted = [record for record in records if record.status == "exceptions"]
     numbers = Counter(number for number in covered.values() if number is not None)
     required = dict.fromkeys(feature for level in levels for feature in level.requires)
-    lacks = tuple(feature for feature in required if feature in alone and _lacking(feature, probes, verdicts))
     shown_features = frozenset[str]().union(*(p.features for p in probes if verdicts[p.id] is Verdict.PASS))
     status = "exceptions" if excepted else "none"
     return RowRecord(
@@ -151,8 +146,7 @@ def _row(
         failing=len(failing),
         not_rejected=sum(verdict is Verdict.NOT_REJECTED for verdict in verdicts.values()),
         nondeterministic=sum("nondeterministic" in results[p.id].flags for p in probes if p.id in results),
-        lacks=lacks,
-        unshown=tuple(feature for feature in required if feature not in {*shown_features, *lacks}),
+        unshown=tuple(feature for feature in required if feature not in shown_features),
         levels=tuple(records),
         exceptions=tuple(ExceptionRecord(waiver=n, cases=count) for n, count in sorted(numbers.items())),
     )
@@ -160,24 +154,6 @@ def _row(
 
 def _verdict(probe: Probe, results: Mapping[str, Result]) -> Verdict:
     return results[probe.id].verdict if probe.id in results else Verdict.NOT_RUN
-
-
-def _declined_alone(probes: Sequence[Probe], results: Mapping[str, Result]) -> set[str]:
-    """Return features that alone explain a declined case: all its other features occur in accepted cases."""
-    taken, declined = set[str](), []
-    for probe in probes:
-        verdict = _verdict(probe, results)
-        if verdict in DECLINED:
-            declined.append(probe.features)
-        elif verdict not in UNTRIED and "illegal" not in probe.features:
-            taken |= probe.features
-    return set[str]().union(*(never for features in declined if len(never := features - taken) == 1))
-
-
-def _lacking(feature: str, probes: Sequence[Probe], verdicts: Mapping[str, Verdict]) -> bool:
-    """Return whether every case with a feature was declined, and there is one."""
-    having = [verdicts[probe.id] for probe in probes if feature in probe.features]
-    return bool(having) and all(verdict in DECLINED for verdict in having)
 
 
 def _level(

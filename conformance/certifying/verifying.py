@@ -10,9 +10,10 @@ import datetime
 import hashlib
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -28,8 +29,8 @@ from .replay import BY_NUMBERS, RUN_FOLDER, Replay, replay
 from .signing import signature_differences
 from .waivers import expired
 
-_SHOWN = 12  # differences of a check that are listed one by one
 _LARGEST = 64 << 20  # maximum bytes of a JSON file
+_MOST = 1000  # differences of a file that are kept, so that a hostile one does not fill memory
 
 
 @dataclass
@@ -39,18 +40,10 @@ class Check:
     ``mark`` is a word on why an equal value is still unproved.
     """
 
-    name: str
     claimed: str = ""
     recomputed: str = ""
-    differs: list[str] = field(default_factory=list)
-    count: int = 0
     mark: str = ""
-
-    def differ(self, line: str) -> None:
-        """Note a difference."""
-        self.count += 1
-        if self.count <= _SHOWN:
-            self.differs.append(line)
+    differs: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -59,7 +52,7 @@ class Verification:
 
     package: Package
     attestation: AttestationRecord
-    checks: dict[str, Check] = field(default_factory=dict)
+    checks: defaultdict[str, Check] = field(default_factory=lambda: defaultdict(Check))
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -68,16 +61,9 @@ class Verification:
         return self.attestation.predicate
 
     @property
-    def differs(self) -> bool:
-        """Whether any claim is refuted."""
-        return any(check.count for check in self.checks.values())
-
-    def check(self, name: str, claimed: str = "", recomputed: str = "", mark: str = "") -> Check:
-        """Return the check of that name, created if necessary; non-empty arguments replace its values."""
-        check = self.checks.setdefault(name, Check(name))
-        check.claimed, check.recomputed = claimed or check.claimed, recomputed or check.recomputed
-        check.mark = mark or check.mark
-        return check
+    def differing(self) -> list[str]:
+        """The checks that refute a claim."""
+        return [name for name, check in self.checks.items() if check.differs]
 
 
 def verify(package: Package, today: datetime.date, nonce: str = "", signer: Any = None, jobs: int = 1) -> Verification:
@@ -104,7 +90,7 @@ def verify(package: Package, today: datetime.date, nonce: str = "", signer: Any 
         replayed = replay(package.folder / RUN_FOLDER, jobs=jobs)
         files = files_of(replayed, _claim(verification))
     except (RecordError, MalformedJson) as error:
-        verification.check("record").differ(str(error).replace(f"{package.folder}/", ""))
+        verification.checks["record"].differs.append(str(error).replace(f"{package.folder}/", ""))
         return verification
     _check_cases(verification, replayed, suite, decode(files[SUITE], SuiteRecord))
     _check_results(verification, replayed)
@@ -116,13 +102,14 @@ def verify(package: Package, today: datetime.date, nonce: str = "", signer: Any 
 
 def _check_files(verification: Verification) -> None:
     package = verification.package
-    check = verification.check(
-        "files",
+    verification.checks["files"] = Check(
         f"{len(verification.attestation.subject)} files, each with its SHA-256",
         f"{len(package.names)} files are there, {STATEMENT} among them",
+        differs=[
+            f"{path}: {STATEMENT} says {claimed}; it is {actual}"
+            for path, claimed, actual in subject_differences(package, verification.attestation)
+        ],
     )
-    for path, claimed, actual in subject_differences(package, verification.attestation):
-        check.differ(f"{path}: {STATEMENT} says {claimed}; it is {actual}")
 
 
 def _check_signature(verification: Verification, key: Any) -> None:
@@ -130,9 +117,8 @@ def _check_signature(verification: Verification, key: Any) -> None:
     signer = verification.statement.signer
     mark = "unchecked" if signer else "unsigned"
     claimed = f"the key {signer}" if signer else "unsigned"
-    check = verification.check("signature", claimed, mark="" if key is not None else mark)
-    for line in signature_differences(verification.package, signer, key):
-        check.differ(line)
+    differs = list(signature_differences(verification.package, signer, key))
+    verification.checks["signature"] = Check(claimed, mark="" if key is not None else mark, differs=differs)
     if not signer:
         verification.remarks.append("unsigned: nobody's key answers for what is reported and not provable")
     elif key is None:
@@ -142,10 +128,11 @@ def _check_signature(verification: Verification, key: Any) -> None:
 def _check_suite(verification: Verification, suite: SuiteRecord) -> bool:
     """Return whether the judging suite is the installed one."""
     installed = own_sources()
-    check = verification.check("suite", f"onnxspec {suite.onnxspec}, {suite.sources[:16]}", installed[:16])
+    check = Check(f"onnxspec {suite.onnxspec}, {suite.sources[:16]}", installed[:16])
+    verification.checks["suite"] = check
     if suite.sources == installed:
         return True
-    check.differ(
+    check.differs.append(
         f"judged by onnxspec {suite.onnxspec} with the sources {suite.sources[:16]}, installed is {installed[:16]}: "
         f"install onnxspec {suite.onnxspec} of these very sources (a release, or the same commit) to verify the rest"
     )
@@ -166,20 +153,18 @@ def _check_cases(verification: Verification, again: Replay, suite: SuiteRecord, 
     drawn = len(again.asked & again.probes.keys())
     filled = len(again.probes.keys() - {probe.id for probe in again.plan.everything})
     pinned = len(again.probes) - drawn - filled
-    check = verification.check(
-        "cases",
+    names = sorted({*recomputed.cases, *suite.cases})
+    others = [name for name in names if recomputed.cases.get(name) != suite.cases.get(name)]
+    verification.checks["cases"] = Check(
         f"{len(again.claimed)} results",
         f"{len(again.probes)} cases: {pinned} of profile {suite.profile}, {drawn} of the nonce, {filled} in place of "
         "what is not supported",
+        differs=[
+            *again.flaws,
+            *(f"case {case} has no result" for case in again.probes if case not in again.claimed),
+            *(f"the cases of {name} are others than those that were judged" for name in others),
+        ],
     )
-    for flaw in again.flaws:
-        check.differ(flaw)
-    for case in again.probes:
-        if case not in again.claimed:
-            check.differ(f"case {case} has no result")
-    for name in sorted({*recomputed.cases, *suite.cases}):
-        if recomputed.cases.get(name) != suite.cases.get(name):
-            check.differ(f"the cases of {name} are others than those that were judged")
 
 
 def _check_results(verification: Verification, again: Replay) -> None:
@@ -188,10 +173,12 @@ def _check_results(verification: Verification, again: Replay) -> None:
     for name, numbers in (("verdicts by numbers", True), ("verdicts reported", False)):
         claimed = [r for r in again.claimed.values() if (r.verdict in BY_NUMBERS) is numbers]
         recomputed = [r for r in again.results if (r.verdict in BY_NUMBERS) is numbers]
-        check = verification.check(name, _counted(claimed), _counted(recomputed), "" if numbers else "reported")
-        for result in claimed:
-            for path, claimed_value, recomputed_value in differences(result, by_case.get(result.case)):
-                check.differ(f"{result.case}: {path}: claimed {claimed_value}, recomputed {recomputed_value}")
+        verification.checks[name] = Check(
+            _counted(claimed),
+            _counted(recomputed),
+            "" if numbers else "reported",
+            [f"{r.case}: {line}" for r in claimed for line in differences(r, by_case.get(r.case))],
+        )
 
 
 def _counted(results: Sequence[Result]) -> str:
@@ -215,29 +202,28 @@ def _check_records(
     package, claimed = verification.package, verification.statement
     counts = Counter(row.status for row in claimed.rows)
     rows = f"{counts['certified']} of {len(claimed.rows)} operator versions and types certified"
-    verification.check("findings", f"{len(claimed.findings)} findings")
-    statement = verification.check(
-        "levels and statement", f"{claimed.kind}, {rows}, {counts['exceptions']} with exceptions"
-    )
-    runtime = f"{claimed.runtime} {claimed.runtime_version}, {len(measured.packages)} packages measured"
-    verification.check("environment", runtime, mark="reported")
-    verification.check("record", f"{len(again.outcomes)} cases, {len(again.fresh)} in a fresh process")
-    verification.check("placement", f"{claimed.placement.proof} {claimed.placement.provider}".strip())
     recomputed = decode(files[STATEMENT], AttestationRecord).predicate
-    for location, claimed_value, recomputed_value in differences(claimed, recomputed):
-        statement.differ(f"{STATEMENT}: {location}: claimed {claimed_value}, recomputed {recomputed_value}")
+    differs = [f"{STATEMENT}: {line}" for line in differences(claimed, recomputed)]
     if package.content(STATEMENT) != as_json(verification.attestation):
-        statement.differ(f"{STATEMENT}: is written otherwise than onnxspec writes it")
+        differs.append(f"{STATEMENT}: is written otherwise than onnxspec writes it")
+    level_counts = f"{claimed.kind}, {rows}, {counts['exceptions']} with exceptions"
+    runtime = f"{claimed.runtime} {claimed.runtime_version}, {len(measured.packages)} packages measured"
+    verification.checks |= {
+        "findings": Check(f"{len(claimed.findings)} findings"),
+        "levels and statement": Check(level_counts, differs=differs),
+        "environment": Check(runtime, mark="reported"),
+        "record": Check(f"{len(again.outcomes)} cases, {len(again.fresh)} in a fresh process"),
+        "placement": Check(f"{claimed.placement.proof} {claimed.placement.provider}".strip()),
+    }
     names = {*package.names} - {STATEMENT, ENVELOPE}
     for path in sorted(names | files.keys() - {STATEMENT}):
-        check = verification.check(_CHECK_OF.get(path, "record" if path.startswith(f"{RUN_FOLDER}/") else "files"))
+        check = verification.checks[_CHECK_OF.get(path, "record" if path.startswith(f"{RUN_FOLDER}/") else "files")]
         if path not in files:
-            check.differ(f"{path}: no package holds such a file")
+            check.differs.append(f"{path}: no package holds such a file")
         elif path not in names:
-            check.differ(f"{path}: is missing")
+            check.differs.append(f"{path}: is missing")
         else:
-            for line in _file_differences(path, package.content(path), files[path]):
-                check.differ(line)
+            check.differs += islice(_file_differences(path, package.content(path), files[path]), _MOST)
 
 
 def _file_differences(path: str, claimed: bytes, again: bytes) -> Iterator[str]:
@@ -255,14 +241,14 @@ def _file_differences(path: str, claimed: bytes, again: bytes) -> Iterator[str]:
         yield f"{path}: claimed {len(theirs)} lines, recomputed {len(ours)}"
     for number, (their_line, our_line) in enumerate(zip(theirs, ours, strict=False), 1):
         try:
-            for location, a, b in differences(parse(their_line), parse(our_line)) if their_line != our_line else ():
-                yield f"{path}:{number}: {location}: claimed {a}, recomputed {b}"
+            lines = differences(parse(their_line), parse(our_line)) if their_line != our_line else ()
+            yield from (f"{path}:{number}: {line}" for line in lines)
         except MalformedJson as error:
             yield f"{path}:{number}: cannot be read: {error}"
 
 
-def differences(claimed: object, again: object, place: str = "", record: Any = None) -> Iterator[tuple[str, str, str]]:
-    """Yield (path, claimed, recomputed) where two values differ; `record` is the record of the claimed value."""
+def differences(claimed: object, again: object, place: str = "", record: Any = None) -> Iterator[str]:
+    """Yield a line, which begins with the path, for each difference; `record` is the record of the claimed value."""
     first, second = msgspec.to_builtins(claimed), msgspec.to_builtins(again)
     key = place.rpartition(".")[2]
     if isinstance(first, dict) and isinstance(second, dict):
@@ -274,7 +260,7 @@ def differences(claimed: object, again: object, place: str = "", record: Any = N
         for number, (a, b) in enumerate(zip(first, second, strict=True)):
             yield from differences(a, b, f"{place}[{number}]")
     elif type(first) is not type(second) or (first != second and not _same(first, second, place, key, record or {})):
-        yield place, _short(first), _short(second)
+        yield f"{place}: claimed {_short(first)}, recomputed {_short(second)}"
 
 
 def _same(one: Any, other: Any, place: str, key: str, record: dict[str, Any]) -> bool:
@@ -321,17 +307,19 @@ def _short(value: Any) -> str:
 def _check_days(verification: Verification, again: Replay, today: datetime.date) -> None:
     """Check that waivers are valid today, and that the package is not older than its run."""
     statement = verification.statement
+    if statement.waivers:
+        verification.checks["waivers"].claimed = f"{len(statement.waivers)}"
     for number, waiver in enumerate(statement.waivers, 1):
-        check = verification.check("waivers", f"{len(statement.waivers)}")
         if expired(waiver, today):
-            check.differ(f"waiver {number} has expired on {waiver.expires}: what rests on it holds no more")
-    check, date = verification.check("levels and statement"), statement.date
+            line = f"waiver {number} has expired on {waiver.expires}: what rests on it holds no more"
+            verification.checks["waivers"].differs.append(line)
+    differs, date = verification.checks["levels and statement"].differs, statement.date
     if date > today.isoformat():
-        check.differ(f"is of {date}, which is still to come")
+        differs.append(f"is of {date}, which is still to come")
     # Runs are dated in UTC, packages by the vendor's calendar, which may be a day behind.
     run_date = again.run.started.date()
     if date < (run_date - datetime.timedelta(days=1)).isoformat():
-        check.differ(f"is of {date}, and its cases were run on {run_date}")
+        differs.append(f"is of {date}, and its cases were run on {run_date}")
 
 
 def _check_nonce(verification: Verification, nonce: str) -> None:
@@ -339,9 +327,9 @@ def _check_nonce(verification: Verification, nonce: str) -> None:
     challenge = verification.statement.challenge
     expected = f"{nonce}, given by --nonce" if nonce else ""
     claimed = f"{challenge.nonce or 'none'}, {challenge.cases} fresh cases"
-    check = verification.check("nonce", claimed, expected, "" if nonce else "unconfirmed")
+    check = verification.checks["nonce"] = Check(claimed, expected, "" if nonce else "unconfirmed")
     if nonce and challenge.nonce != nonce:
-        check.differ(f"asked for was {nonce}, the cases are those of {challenge.nonce or 'none'}")
+        check.differs.append(f"asked for was {nonce}, the cases are those of {challenge.nonce or 'none'}")
     elif not nonce and challenge.nonce:
         verification.remarks.append(
             "nonce not checked: pass --nonce N to prove that the vendor did not know the cases in advance"

@@ -31,6 +31,8 @@ from ..running.merge import merge
 from .command import CORES, PATH, require_writable, runs_argument
 from .terminal import fail, say, warn, why
 
+_SHOWN = 12  # differences of a check that are printed
+
 
 @click.command()
 @runs_argument
@@ -133,12 +135,12 @@ def verify_package(package: Path, nonce: str, signer: Path | None, out: Path | N
             key = read_key(signer, private=False) if signer is not None else None
             verification = verify(unpacked, today, nonce, key, CORES)
             _tell(verification)
-            if out is not None and not verification.differs:
+            if out is not None and not verification.differing:
                 _write_pages(unpacked, out)
                 say(f"page: {out / 'certificate.html'}")
     except OSError as error:
         fail(f"{error.filename or package}: {error.strerror or error}")
-    raise click.exceptions.Exit(int(verification.differs))
+    raise click.exceptions.Exit(int(bool(verification.differing)))
 
 
 def _tell(verification: Verification) -> None:
@@ -152,19 +154,18 @@ def _tell(verification: Verification) -> None:
     )
     width = max(len(name) for name in verification.checks)
     for name, check in verification.checks.items():
-        state = "differs" if check.count else check.mark or "same"
+        state = "differs" if check.differs else check.mark or "same"
         say(f"{name:{width}}  {state:11}  {f'claimed: {check.claimed}' if check.claimed else ''}".rstrip())
         if check.recomputed:
             say(f"{'':{width}}  {'':11}  recomputed: {check.recomputed}")
-        for line in check.differs:
+        for line in check.differs[:_SHOWN]:
             say(f"{'':{width}}  {'':11}  {line}")
-        if check.count > len(check.differs):
-            say(f"{'':{width}}  {'':11}  and {check.count - len(check.differs)} more")
+        if len(check.differs) > _SHOWN:
+            say(f"{'':{width}}  {'':11}  and {len(check.differs) - _SHOWN} more")
     for remark in verification.remarks:
         warn(f"remark: {remark}", "yellow")
     verified = "VERIFIED: every claim that can be recomputed is confirmed"
-    differing = [name for name, check in verification.checks.items() if check.count]
-    if differing == ["nonce"]:
+    if verification.differing == ["nonce"]:
         say("", "NOT VERIFIED: wrong nonce: the fresh cases of the package were made from another number")
     else:
-        say("", "NOT VERIFIED: the package differs from its record" if differing else verified)
+        say("", "NOT VERIFIED: the package differs from its record" if verification.differing else verified)

@@ -193,8 +193,19 @@ class FindingHistory:
 
     @cached_property
     def states(self) -> dict[str, str]:
-        """Outcomes by version, in the order of releases."""
-        return {release.version: self._state(release) for release in self.runtime.releases}
+        """Outcomes by version, in the order of releases.
+
+        A release without the finding is judged by its smallest cases in other releases; if it did not run them, by all
+        its cases.
+        """
+        findings = [finding for found in self.shown.values() for finding in found]
+        smallest = [member.record["smallest"] for finding in findings for member in finding.members]
+        cases = {case for version in self.shown for case in self._cases_in(version)}
+        states, fault = {}, self.finding.fault
+        for release in self.runtime.releases:
+            state = FAILS if release.version in self.shown else release.state(smallest, fault)
+            states[release.version] = release.state(cases, fault) if state == UNKNOWN else state
+        return states
 
     @property
     def counts(self) -> dict[str, int]:
@@ -209,50 +220,28 @@ class FindingHistory:
     @cached_property
     def sentence(self) -> str:
         """A sentence on the first and last release that show it."""
-        states = self.states
-        versions = list(states)
+        versions, states = [*self.states], [*self.states.values()]
         if len(versions) == 1:
             return f"in {versions[0]}, the only release tested"
-        failing = [k for k, version in enumerate(versions) if states[version] == FAILS]
+        failing = [k for k, state in enumerate(states) if state == FAILS]
         first, last = failing[0], failing[-1]
-        between = [version for version in versions[first:last] if states[version] == RIGHT]
-        chance = ", perhaps by chance" if self._by_chance else ""
-
-        def neighbour(version: str) -> str:
-            if states[version] == RIGHT:
-                return f"{version} is correct{chance}"
-            return f"{version} refuses such models" if states[version] == DECLINES else f"unknown in {version}"
-
-        if not first:
-            since = f"in {versions[0]}, the oldest release tested"
-        else:
-            seen = "first seen in" if states[versions[first - 1]] == UNKNOWN else "since"
-            since = f"{seen} {versions[first]} ({neighbour(versions[first - 1])})"
-        without = f"; not in {', '.join(between)}" if between else ""
+        parts = [f"in {versions[0]}, the oldest release tested"]
+        if first:
+            parts = [f"since {versions[first]} ({versions[first - 1]}: {STATES[states[first - 1]]})"]
+        if between := [versions[k] for k in range(first, last) if states[k] == RIGHT]:
+            parts.append(f"not in {', '.join(between)}")
         if last == len(versions) - 1:
-            return f"{since}{without}; still in {versions[last]}"
-        return f"{since}{without}; last in {versions[last]} ({neighbour(versions[last + 1])})"
-
-    @property
-    def _by_chance(self) -> bool:
-        """Whether uninitialized memory causes it: a release may then lack it by chance."""
-        return any(
-            "uninitialized" in f.fault or f.verdict == "unstable" for found in self.shown.values() for f in found
-        )
-
-    def _state(self, release: Release) -> str:
-        if release.version in self.shown:
-            return FAILS
-        smallest = [m.record["smallest"] for fs in self.shown.values() for f in fs for m in f.members]
-        state = release.state(smallest, self.finding.fault)
-        return state if state != UNKNOWN else release.state(self._cases, self.finding.fault)
+            parts.append(f"still in {versions[last]}")
+        else:
+            parts.append(f"last in {versions[last]} ({versions[last + 1]}: {STATES[states[last + 1]]})")
+        # Memory that was not written has the right value by chance, now and then.
+        findings = [finding for found in self.shown.values() for finding in found]
+        if RIGHT in states and any("uninitialized" in f.fault or f.verdict == "unstable" for f in findings):
+            parts.append("a release without it may be right by chance")
+        return "; ".join(parts)
 
     def _cases_in(self, version: str) -> set[str]:
-        return {case for finding in self.shown.get(version, ()) for m in finding.members for case in m.record["cases"]}
-
-    @property
-    def _cases(self) -> set[str]:
-        return {case for version in self.shown for case in self._cases_in(version)}
+        return {case for f in self.shown[version] for m in f.members for case in m.record["cases"]}
 
 
 def histories_of(runtime: Runtime) -> list[FindingHistory]:

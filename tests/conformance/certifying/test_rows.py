@@ -85,17 +85,9 @@ def test_a_level_is_denied_by_failures_and_granted_with_exceptions_by_a_waiver(
 )
 @pytest.mark.parametrize("how", ["unsupported", "fallback", "not_run"])
 def test_a_level_ends_where_something_that_it_requires_does_not_run(lacking: str, level: str, how: str) -> None:
-    assert row(results(**{how: legal(lacking)})).level == level
-
-
-def test_what_only_came_along_with_what_is_declined_is_not_called_unsupported() -> None:
-    assert row(results(unsupported=legal("layout1"))).lacks == ("layout1",)
-    selected = {id: p for id, p in probes().items() if "clip" not in p.features or "layout1" in p.features}
-    selected_results = [result for result in results(unsupported=legal("layout1")) if result.case in selected]
-    certified = row(selected_results, selected=selected)
-    assert certified.lacks == ("layout1",)
-    assert any("clip" in line for level in certified.levels for line in level.against)
-    assert row(results(unsupported=lambda probe: True)).lacks == ()
+    certified = row(results(**{how: legal(lacking)}))
+    assert certified.level == level
+    assert lacking in certified.unshown
 
 
 def test_the_reason_against_a_level_names_the_defect() -> None:

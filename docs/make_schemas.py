@@ -1,22 +1,27 @@
-"""JSON Schemas of the records of run folders and packages, made from the types that read them.
+"""Makes docs/schema, the JSON Schemas of run folders and packages, from the types that read them.
 
-``python -m onnxspec.conformance.certifying.json_schema docs/schema`` writes the published ones.
+python docs/make_schemas.py
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ..results.lines import Line
-from ..results.records import SCHEMA, RunRecord
-from ..results.result import Result
-from .records import FORM, AttestationRecord, EnvelopeRecord, MeasuredRecord, SuiteRecord
+from onnxspec.conformance.certifying.records import (
+    FORM,
+    AttestationRecord,
+    EnvelopeRecord,
+    MeasuredRecord,
+    SuiteRecord,
+)
+from onnxspec.conformance.results.lines import Line
+from onnxspec.conformance.results.records import SCHEMA, RunRecord
+from onnxspec.conformance.results.result import Result
 
 
 def json_schemas() -> dict[str, dict[str, Any]]:
@@ -48,6 +53,6 @@ def _clean(schema: Any) -> Any:
 
 if __name__ == "__main__":
     for file, content in json_schemas().items():
-        path = Path(sys.argv[1], file)
+        path = Path(__file__).parent / "schema" / file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n", encoding="utf-8")
