@@ -56,7 +56,6 @@ _RANDOM = re.compile(r"([0-9]{1,9})(?::(.*))?", re.DOTALL)
 @case_option
 @click.option("--random", metavar="N[:SEED]", help="Run N random cases instead of a profile.")
 @click.option("--nonce", metavar="NONCE", help="Add the cases of an auditor's nonce; implies --record.")
-@click.option("--model", "model_option", metavar="FILE", hidden=True, type=PATH, help="Same as MODEL, as in 0.4.")
 @click.option("--inputs", metavar="FILE", type=PATH, help="Input data of the model, as .npz.")
 @click.option("--keep", metavar="DIR", type=PATH, help="Write its nodes as test-case directories.")
 @click.option("--expected", metavar="FILE|none", help="List of known failures [default: the target's].")
@@ -94,7 +93,6 @@ def run(
     case: Sequence[str],
     random: str | None,
     nonce: str | None,
-    model_option: Path | None,
     inputs: Path | None,
     keep: Path | None,
     expected: str | None,
@@ -121,9 +119,6 @@ def run(
         require_writable(junit)
     if resume and out is None:
         fail("--resume needs --out: which run is to go on?")
-    if model is not None and model_option is not None:
-        fail("MODEL and --model both name a model: leave one out")
-    model = model or model_option
     if model is not None and model.is_dir():
         fail(f"{model} is a folder: --case {model}/ runs the test-case directories in it")
     if model is None and (inputs or keep):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn, TextIO, cast
@@ -24,8 +23,6 @@ LINE = 2000
 """Characters of a line beyond which it is cut: texts of targets have 500 at most, several of them make a line."""
 
 _UNWRAPPED = 100_000
-_WORD = 200  # characters of a name that is far too long
-_LONG_WORD = re.compile(r"\S{300,}")
 _LONGEST_COMMAND = 8000  # characters of a line that is there to be copied, like how to go on
 _GONE = (errno.EPIPE, errno.EIO, errno.EINVAL)  # a pipe without a reader, a closed terminal, and Windows for both
 
@@ -106,7 +103,6 @@ def say(*lines: str) -> None:
 
 def warn(text: str, style: str = "") -> None:
     """Print one line on the standard error."""
-    text = _LONG_WORD.sub(lambda word: f"{word[0][:_WORD]}...", text)
     console_on(sys.stderr).print(single(Text(text, style), _LONGEST_COMMAND), soft_wrap=True)
 
 

@@ -238,13 +238,12 @@ def _comparison(results: Sequence[Result], stale: int, unlisted: int) -> str:
 
 
 def _groups(findings: Sequence[Finding], results: Sequence[Result]) -> Iterator[FailureGroup]:
-    """Yield the failures: new before known, many cases before few; known accepted invalid models are one group."""
+    """Yield the failures in the order of the findings; known accepted invalid models are one group."""
     failing = [k for k, f in enumerate(findings) if verdict_of(f) not in DECLINED and f["kind"] not in NO_FAILURE]
     accepted = [k for k in failing if findings[k]["kind"] == _FORBIDDEN and findings[k]["expected"]]
-    order = {k: _order(findings[k]) for k in failing}
     reasons = {result.case: result.reason or "" for result in results}
     by_cause: dict[tuple[str, str, bool, bool], list[int]] = {}
-    for k in sorted(failing, key=lambda k: order[k]):
+    for k in failing:
         finding = findings[k]
         if k not in accepted:
             text = _text(finding, results, reasons.get(finding["smallest"], ""))
@@ -272,12 +271,6 @@ def extent_of(findings: Sequence[Finding]) -> str:
     new = min(count, sum(f["new"] for f in findings))
     names = [name for key in ("operators", "types") for f in findings for name in f[key]]
     return ", ".join([plural(count), *([f"{new} of them new"] if 0 < new < count else []), *dict.fromkeys(names)])
-
-
-def _order(finding: Finding) -> tuple[bool, bool, bool, int]:
-    """Return a sort key: new before known, only new cases before cases that are shared with a new cause."""
-    count = len(finding["cases"])
-    return finding["expected"], finding["kind"] == _FORBIDDEN, finding["new"] < count, -count
 
 
 _INCIDENTAL = re.compile(r"[1-4] .* or more( \(.*\))?|outputs? .*")

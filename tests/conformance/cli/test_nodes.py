@@ -183,18 +183,13 @@ def test_cases_are_left_where_they_are_wanted(inside: Inside, folder: Path) -> N
 
 def test_outputs_are_computed_for_those_who_keep_the_cases_alone(inside: Inside, folder: Path) -> None:
     """Computing outputs takes most of the time, and the judgement does not use them."""
-    done = inside("run", "--model", "model.onnx", "--out", "run")
+    done = inside("run", "model.onnx", "--out", "run")
     assert done.code == 0, done.err
     assert len([*(folder / "run" / "cases").glob("*/test_data_set_*/input_0.pb")]) == 9
     assert not [*(folder / "run" / "cases").glob("*/test_data_set_*/output_*.pb")]
     again = inside("run", "--case", "./run/cases", "--out", "again")
     assert again.code == 0, again.err
     assert "3 pass" in again.out
-
-
-def test_a_model_is_named_once(inside: Inside, folder: Path) -> None:
-    complaint = inside("run", "model.onnx", "--model", "model.onnx").complaint
-    assert complaint.endswith("MODEL and --model both name a model: leave one out")
 
 
 def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(inside: Inside, folder: Path) -> None:
