@@ -109,14 +109,15 @@ def summarize(run: Run, console: Console, *, only_new: bool = False) -> None:
     """Print the findings of a run by target; `only_new` leaves out targets without new ones."""
     for target in run.targets:
         version = str(target.description.get("version", ""))
-        if only_new and not _is_news(target, run):
+        problems = list(problems_of(target, run.plan))
+        if only_new and not (problems or target.unexpected):
             continue
         console.print()
         heading = single(Text.assemble((target.target.name[:_NAMED], "bold"), f" {version[:_NAMED]}".rstrip(), ": "))
         console.print(heading + _counts(target))
         if any(result.verdict is not Verdict.UNAVAILABLE for result in target.results):
             _show(target, summary_on(target, run), console, only_new=only_new)
-        for label, text, command in problems_of(target, run.plan):
+        for label, text, command in problems:
             _entry(console, Text(label, "yellow" if label == STALE else "bold red"), [Text(text)], command)
 
 
@@ -143,12 +144,6 @@ def problems_of(target: TargetRun, plan: Plan) -> Iterator[tuple[str, str, str]]
     if special := target.special(plan.require_special):
         text = f"loses special values, which are required, in {plural(len(special))}, e.g. {special[0].case}"
         yield "required", text, special[0].repeat or ""
-
-
-def _is_news(target: TargetRun, run: Run) -> bool:
-    """Return whether something about a target is not known already."""
-    problems = target.unavailable, target.unexpected, target.stale, target.unknown, target.internal_errors
-    return any(problems) or bool(target.missing(run.plan.require) or target.special(run.plan.require_special))
 
 
 def _show(target: TargetRun, summary: Summary, console: Console, *, only_new: bool) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from ..probes.drawn import fresh_profile
 from ..results.writer import RunWriter, fresh_folder
 from ..running.engine import execute
 from ..running.run import Plan, Run
-from .display import RunDisplay, could_not_start, summarize
+from .display import RunDisplay, summarize
 from .terminal import console_on, drop, fail, say, warn, why
 
 if TYPE_CHECKING:
@@ -43,19 +42,16 @@ def execute_plan(
     junit: Path | None = None,
     quiet: bool = False,
     resume: bool = False,
-    named: bool = True,
     update: bool = False,
 ) -> NoReturn:
     """Run a plan here or on a cluster, and report. If it is interrupted, print how to resume it. Raise click's Exit.
 
     nodes
         The recurrent nodes, for a model.
-    named
-        Whether the user named the folder: then it stays for --resume, though no target is installed.
     update
         Whether the targets' lists of known failures are updated.
     """
-    finished, page = _finished(plan, folder, cluster, junit, quiet=quiet, resume=resume, named=named)
+    finished, page = _finished(plan, folder, cluster, junit, quiet=quiet, resume=resume)
     summarize(finished, console_on(sys.stdout), only_new=quiet)
     if nodes and not quiet:
         from .nodes import say_nodes
@@ -77,7 +73,7 @@ def execute_plan(
 
 
 def _finished(
-    plan: Plan, folder: Path, cluster: Cluster | None, junit: Path | None, *, quiet: bool, resume: bool, named: bool
+    plan: Plan, folder: Path, cluster: Cluster | None, junit: Path | None, *, quiet: bool, resume: bool
 ) -> tuple[Run, Path]:
     """Return the finished run and its page. End the command if it is interrupted or the disk is full."""
     obtained = f"what was obtained is in {folder}"
@@ -87,7 +83,6 @@ def _finished(
     try:
         with _interrupted_by_signals():
             finished = _executed(plan, folder, cluster, quiet=quiet, resume=resume)
-            _require_a_target(finished, named)
             from ...reports.page import write_report
 
             page = write_report([folder], folder / "report", warn=lambda problem: warn(f"warning: {problem}"))
@@ -130,19 +125,6 @@ def _executed(plan: Plan, folder: Path, cluster: Cluster | None, *, quiet: bool,
         for problem in writer.problems:
             warn(problem, "yellow")
     return finished
-
-
-def _require_a_target(finished: Run, named: bool) -> None:
-    """End the command with a line for each target, and no report, if none of them is installed."""
-    missing = [t for t in finished.targets if not t.description and "No module named" in t.unavailable]
-    if len(missing) < len(finished.targets):
-        return
-    if not named:
-        shutil.rmtree(finished.folder, ignore_errors=True)
-        with contextlib.suppress(OSError):  # other runs are there
-            finished.folder.parent.rmdir()
-    first, *others = (f"{t.target.name} {could_not_start(t.target, t.unavailable)}" for t in missing)
-    fail(first, 3, others)
 
 
 def _write_junit(run: Run, path: Path) -> None:

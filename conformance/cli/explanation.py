@@ -24,6 +24,7 @@ from ..judging.vocabulary import STATUS_WORDS
 from ..probes.probe import Prepared, Probe
 from ..probes.stream import made_ready
 from ..results.records import Finding
+from ..results.wording import headline
 from ..showing.evidence import codecs_of
 from ..showing.tables import tables_of
 from ..workers.process import Job, Outcome
@@ -115,23 +116,18 @@ def _explained(finding: Finding) -> Iterator[Text]:
 
 
 def _verdict(outcome: Outcome | None, judgement: Judgement | None) -> Iterator[Text]:
-    if outcome is None:
+    if outcome is None or judgement is None:
         yield Text("No target: what is expected is shown alone.")
         return
-    if judgement is not None:
-        colour = "red" if judgement.verdict in FAILING else "yellow"
-        colour = "green" if judgement.verdict is Verdict.PASS else colour
-        line = Text(judgement.verdict.value, style=f"bold {colour}")
-        line.append(f" ({judgement.reason})" if judgement.reason else "", style="not bold")
-        line.append(f": {one_line(judgement.message)}" if judgement.message else "", style="not bold default")
-        yield line
-        if judgement.elements:
-            counted = f"{judgement.judged} of {judgement.elements} elements judged"
-            yield Text(f"{counted}; largest error / error bound: {ratio_text(judgement.worst)}")
-        if judgement.flags:
-            yield Text("flags: " + ", ".join(judgement.flags))
-    else:
-        yield Text(f"{outcome.status}: {one_line(outcome.message)}" if outcome.message else outcome.status)
+    colour = "green" if judgement.verdict is Verdict.PASS else "red" if judgement.verdict in FAILING else "yellow"
+    line = Text(headline(judgement))
+    line.stylize(f"bold {colour}", 0, len(judgement.verdict.value))
+    yield line
+    if judgement.elements:
+        counted = f"{judgement.judged} of {judgement.elements} elements judged"
+        yield Text(f"{counted}; largest error / error bound: {ratio_text(judgement.worst)}")
+    if judgement.flags:
+        yield Text("flags: " + ", ".join(judgement.flags))
     if outcome.proof:
         yield Text(f"where it ran: {outcome.proof}")
     if outcome.signal:

@@ -67,7 +67,7 @@ def fuzz(
         draws=search.next_cases,
         jobs=CORES,
     )
-    execute_plan(plan, out or fresh_run(), named=out is not None)
+    execute_plan(plan, out or fresh_run())
 
 
 def _count_and_seed(text: str) -> tuple[int, int | None]:

@@ -155,7 +155,6 @@ def run(
     plan = planned(
         chosen,
         targets,
-        skipped=lambda line: warn(f"skipped: {line}", "yellow"),
         shard=shard,
         require=require or (),
     )
@@ -170,6 +169,8 @@ def run(
         jobs=jobs,
         excuses=not nodes,
     )
+    for line in plan.skipped:
+        warn(f"skipped: {line}", "yellow")
     _read_lists(plan)
     with contextlib.ExitStack() as stack:
         cluster = None
@@ -185,7 +186,6 @@ def run(
             junit=junit,
             quiet=quiet,
             resume=resume,
-            named=out is not None,
             update=update_expected,
         )
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from typing import TypeVar
 
 from msgspec import Struct
 
@@ -16,8 +15,6 @@ from ..judging.judgement import DECLINED, OF_FORBIDDEN, UNTRIED, Verdict
 from ..text import listed, plural
 from .records import Finding
 from .result import Result
-
-N = TypeVar("N", str, int)
 
 # The target returned nothing, or the model need not be supported.
 _SAYS_NOTHING = frozenset({*UNTRIED, Verdict.NOT_TRIED, Verdict.CRASHED, Verdict.TIMED_OUT, Verdict.NOT_REJECTED})
@@ -35,30 +32,14 @@ def verdict_of(finding: Finding) -> str:
 
 
 def support_of(results: Iterable[Result], findings: Sequence[Finding]) -> tuple[tuple[str, ...], tuple[Lack, ...]]:
-    """Return (parts of the supported: operators, types, versions; the unsupported features).
-
-    Findings name the unsupported features. Without a finding on a refusal, they are what nothing ran with.
-    """
+    """Return (parts of the supported: operators, types, versions; the unsupported features, which findings name)."""
     tried = {(r.op, r.type, r.version, r.verdict in DECLINED) for r in results if _tells_of_support(r)}
     ran = {place[:3] for place in tried if not place[3]}
-    operators = _parted((op for op, *_ in tried), (op for op, *_ in ran))
-    places = [place for place in tried if place[0] in operators[0]]
-    types = _parted((name for _, name, *_ in places), (name for _, name, _ in ran))
-    versions = _parted((version for _, _, version, _ in places), (version for *_, version in ran))
-    supports = listed(operators[0]), ", ".join(_in_order(types[0])), _span(*versions)
-    if any(verdict_of(finding) in DECLINED for finding in findings):
-        running = {(op, name) for op, kind, version in ran for name in (kind, f"version {version}")}
-        lacks = _lacks(findings, running, operators[0])
-    else:
-        missing = [*operators[1], *_in_order(types[1]), *(f"version {version}" for version in versions[1])]
-        lacks = (Lack(name, None) for name in missing)
-    return tuple(filter(None, supports)), tuple(lacks)
-
-
-def _parted(tried: Iterable[N], ran: Iterable[N]) -> tuple[list[N], list[N]]:
-    """Return, sorted, what ran and what was only tried."""
-    running = set(ran)
-    return sorted(running), sorted(set(tried) - running)
+    operators, versions = sorted({op for op, *_ in ran}), sorted({version for *_, version in ran})
+    refused = {version for op, _, version, _ in tried if op in operators} - {*versions}
+    supports = listed(operators), ", ".join(_in_order({name for _, name, _ in ran})), _span(versions, refused)
+    running = {(op, name) for op, kind, version in ran for name in (kind, f"version {version}")}
+    return tuple(filter(None, supports)), tuple(_lacks(findings, running, operators))
 
 
 def _in_order(types: Iterable[str]) -> list[str]:
@@ -73,7 +54,7 @@ def _tells_of_support(result: Result) -> bool:
     return result.verdict not in _SAYS_NOTHING and result.reason not in OF_FORBIDDEN
 
 
-def _span(running: Sequence[int], missing: Sequence[int]) -> str:
+def _span(running: Sequence[int], missing: Iterable[int]) -> str:
     """Return ``versions 7 to 22`` if all tried versions in between run; else list them."""
     if len(running) < 2:
         return f"version {running[0]}" if running else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
@@ -171,17 +170,13 @@ def _digests(plan: Plan) -> dict[str, str]:
     if plan.selection.directories:
         return directories
     if fresh_profile(plan.selection.profile) is not None:
-        return {"random": _digest_of_texts(plan.everything)}
+        return {"random": digest_of_cases(probe.text for probe in plan.everything)}
     operators = operator_names()
     versions = sorted({(p.op, p.version) for p in plan.everything if p.op in operators})
     pinned, nonce = split_nonce(plan.selection.profile)
-    asked = [probe for probe in plan.everything if isinstance(probe, SpecProbe) and probe.fresh]
-    fresh = {"nonce": _digest_of_texts(asked)} if nonce else {}
+    asked = (probe.text for probe in plan.everything if isinstance(probe, SpecProbe) and probe.fresh)
+    fresh = {"nonce": digest_of_cases(asked)} if nonce else {}
     return {**digests_for(pinned, versions), **directories, **fresh}
-
-
-def _digest_of_texts(probes: Iterable[Probe]) -> str:
-    return hashlib.sha256("\n".join(probe.text for probe in probes).encode()).hexdigest()
 
 
 def _filled(plan: Plan) -> dict[str, str]:

@@ -111,7 +111,7 @@ def plan_of(run: RunFolder) -> Plan:
         for t in info["targets"]
     )
     try:
-        probes, digest = chosen_probes(selection, targets)
+        probes, digest, _ = chosen_probes(selection, targets)
     except (OSError, ValueError) as error:
         raise RecordError(f"{run.path}: its cases cannot be had again: {error}") from None
     if selection.directories and digest != info["digests"].get("directories"):

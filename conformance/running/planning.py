@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,14 +22,11 @@ def planned(
     selection: Selection,
     targets: Sequence[Target],
     *,
-    skipped: Callable[[str], None] = lambda line: None,
     shard: str | None = None,
     require: Sequence[str] = (),
 ) -> Plan:
     """Return the plan for a selection on targets; `replace` other fields as needed.
 
-    skipped
-        Called with a line for each directory that cannot be run.
     shard
         The part that is run, as ``K/N``.
     require
@@ -37,14 +34,8 @@ def planned(
 
     Raise UnknownName for unknown names and for a target without cases, DirectoryError and UserError.
     """
-    lines: list[str] = []
-
-    def skip(line: str) -> None:
-        lines.append(line)
-        skipped(line)
-
-    probes, digest = chosen_probes(selection, targets, skip)
-    plan = Plan(selection, probes, tuple(targets), digest=digest, skipped=tuple(lines))
+    probes, digest, skipped = chosen_probes(selection, targets)
+    plan = Plan(selection, probes, tuple(targets), digest=digest, skipped=skipped)
     _require_cases(plan)
     if shard is not None:
         plan = replace(plan, shard=parse_shard(shard))
@@ -54,12 +45,8 @@ def planned(
     return replace(plan, require=versions, require_special=SPECIAL_VALUES in require)
 
 
-def chosen_probes(
-    selection: Selection,
-    targets: Iterable[Target],
-    skipped: Callable[[str], None] = lambda line: None,
-) -> tuple[tuple[Probe, ...], str]:
-    """Return the selected probes, and a digest of those from directories (empty if there are none).
+def chosen_probes(selection: Selection, targets: Iterable[Target]) -> tuple[tuple[Probe, ...], str, tuple[str, ...]]:
+    """Return the selected probes; of those from directories a digest, and a line for each that cannot be run.
 
     Raise UnknownName and DirectoryError.
     """
@@ -69,11 +56,13 @@ def chosen_probes(
     if not selection.directories:
         operators = tuple(dict.fromkeys(op for target in targets for op in target.operators))
         probes = tuple(select_probes(selection, operators))
-        return probes, digest_of_directories(probes) if named else ""
-    found = probe_directories([Path(root) for root in selection.directories], skipped)
+        return probes, digest_of_directories(probes) if named else "", ()
+    skipped: list[str] = []
+    found = probe_directories([Path(root) for root in selection.directories], skipped.append)
     if not found:
-        raise DirectoryError(f"no test case that can be run in {', '.join(selection.directories)}")
-    return tuple(narrow(selection, found)), digest_of_directories(found)
+        reason = f"; {skipped[0]}" if skipped else ""
+        raise DirectoryError(f"no test case that can be run in {', '.join(selection.directories)}{reason}")
+    return tuple(narrow(selection, found)), digest_of_directories(found), tuple(skipped)
 
 
 def _require_cases(plan: Plan) -> None:

@@ -50,8 +50,8 @@ def _adding(*changes: tuple[str, tuple[int, ...], float]) -> Callable[[Node, Map
     return implementation
 
 
-def _printed(case: Case, *outcomes: Outcome, judged: bool = True, width: int = 100, **options: Any) -> str:
-    judgement = judge(case.trials, outcomes) if outcomes and judged else None
+def _printed(case: Case, *outcomes: Outcome, width: int = 100, **options: Any) -> str:
+    judgement = judge(case.trials, outcomes) if outcomes else None
     file = io.StringIO()
     print_explanation(SpecProbe(case.spec), outcomes, judgement, Console(file=file, width=width), **options)
     return file.getvalue()
@@ -280,11 +280,10 @@ def test_a_crash_tells_what_the_runtime_said() -> None:
     assert (len(steps), "got" in columns) == (4, False)
 
 
-def test_a_refusal_and_an_outcome_without_a_verdict() -> None:
+def test_a_refusal_is_shown_with_its_message() -> None:
     case = build_case(PLAIN)
     outcome = Outcome(case.trial.key, "refused", "load", message="not [bold]implemented[/bold]")
     assert "\nunsupported (load): not [bold]implemented[/bold]\n" in _printed(case, outcome)
-    assert "\nrefused: not [bold]implemented[/bold]\n" in _printed(case, outcome, judged=False)
 
 
 def test_long_sequences_are_shown_around_the_steps_of_interest() -> None:

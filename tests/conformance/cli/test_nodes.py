@@ -192,22 +192,6 @@ def test_outputs_are_computed_for_those_who_keep_the_cases_alone(inside: Inside,
     assert "3 pass" in again.out
 
 
-def test_a_target_that_is_not_installed_is_one_line_and_leaves_no_report(inside: Inside, folder: Path) -> None:
-    missing = ("--target", "backend:no.such.module")
-    for arguments in (("run", "model.onnx"), ("run", "--profile", "smoke"), ("run", "model.onnx", "--quiet")):
-        done = inside(*arguments, *missing)
-        assert (done.code, done.out) == (3, "")
-        (line,) = complaints(done.err)
-        assert line.startswith("onnxspec: backend:no.such.module could not start: ModuleNotFoundError: No module named")
-        assert not (folder / "runs").exists()
-    named = inside("run", "model.onnx", *missing, "--out", "named")
-    assert named.code == 3
-    assert not (folder / "named" / "report").exists()
-    beside = inside("run", "model.onnx", *missing, "--target", "onnxruntime", "--out", "beside")
-    assert beside.code == 3  # the other target has results
-    assert (folder / "beside" / "report" / "index.html").is_file()
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [

@@ -171,7 +171,7 @@ def test_once_the_target_is_there_resume_runs_what_it_missed(inside: Inside, kin
     arguments = ["run", "--target", "backend:late", *naming(pick(2, plain)), "--out", "o"]
     missing = inside(*arguments)
     assert missing.code == 3
-    assert "No module named 'late'" in missing.err
+    assert "No module named 'late'" in missing.out
     assert [r["verdict"] for r in read_results(tmp_path / "o")] == ["unavailable"] * 2
     late = kin_folder / "late.py"
     late.write_text("import zoo\nBackend = zoo.Conforming\n")
