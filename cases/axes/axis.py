@@ -76,8 +76,9 @@ class Rule(Struct, frozen=True):
     clashes
         clashes(row): whether the values of a row do not go together; the row has the field and all fields in ``reads``.
     kind
-        ``illegal``: there is no such case. ``open``: valid, but its meaning is open; profiles avoid it because it makes
-        the rest of a case hard to read, searches do not. ``same``: it means the same as ``instead``.
+        ``same``: a case with it tests no more than one with ``instead``. ``illegal``: such a case cannot be made.
+        ``open``: valid, but its meaning is open; profiles avoid it because it makes the rest of a case hard to read,
+        searches do not.
     """
 
     field: str
@@ -85,11 +86,13 @@ class Rule(Struct, frozen=True):
     reads: tuple[str, ...]
     clashes: Callable[[Row], bool]
     values: tuple[Any, ...] | None = None
-    kind: Kind = "illegal"
+    kind: Kind = "same"
 
     def hit(self, row: Row) -> bool:
         """Return whether a row has values that do not go together; False if it lacks one of the fields."""
-        if self.field not in row or (self.values is not None and row[self.field] not in self.values):
+        if self.field not in row or row[self.field] == self.instead:
+            return False
+        if self.values is not None and row[self.field] not in self.values:
             return False
         return all(name in row for name in self.reads) and self.clashes(row)
 
@@ -109,12 +112,8 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
     between
         Any float32 number from the first to the second is drawn, too.
     often
-        Values for random cases, each with its weight as its number of entries; empty: all that are not rare.
-    share
-        Share of rare values in a strategy; None if the strategy decides.
-    asked
-        Whether strategies draw a rare value only if a test names the axis, so that new axes do not break existing tests
-        of kernels for one node.
+        Values for random cases and strategies, each with its weight as its number of entries; empty: in random cases
+        all that are not rare, and in strategies rare ones, too, a few times.
     drawn
         Strategy for values that cannot be listed, from ``hypothesis.strategies``.
     there
@@ -123,10 +122,6 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
         Whether each value is simpler than those after it; else only the default is simpler.
     rules
         Restrictions of the field.
-    strict
-        Whether a case that breaks a rule cannot be made.
-    legal_only
-        Whether invalid models have the default alone.
     forbidden
         Ways in which it makes a model invalid.
     level, usual
@@ -136,8 +131,6 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
         Features that it adds to a case.
     called
         Its name in a sentence, if that is not ``name``.
-    block
-        Profile whose cases have its rare values; empty: ``core``.
     marked
         Part of a case's id if its field does not have its default: a format of the value, or a function of the spec.
     conditions
@@ -163,20 +156,15 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
     fits: tuple[Callable[[Any], bool], str] | None = None
     between: tuple[float, float] | None = None
     often: tuple[Any, ...] = ()
-    share: float | None = None
-    asked: bool = False
     drawn: Callable[[Any], Any] | None = None
     there: Callable[[OperatorVersion, Any], bool] | None = None
     ordered: bool = False
     rules: tuple[Rule, ...] = ()
-    strict: bool = False
-    legal_only: bool = False
     forbidden: tuple[Violation, ...] = ()
     level: Literal["", "sequence", "complete", "none"] = ""
     usual: tuple[Any, ...] | None = None
     features: tuple[Feature, ...] = ()
     called: str = ""
-    block: str = ""
     marked: str | Callable[[Any], str] = ""
     conditions: Mapping[Any, tuple[Condition, ...]] | Callable[[Any, Collection[Any]], tuple[Condition, ...]] = NOTHING
     absences: Mapping[Any, Condition] = NOTHING
@@ -258,7 +246,7 @@ def switch(name: str, **members: Any) -> Axis:
 
     A case with it takes longer, or is skipped if a worker does not declare it.
     """
-    members = {"often": (*(False,) * 31, True), "share": 1 / 32, "marked": name, **members}
+    members = {"often": (*(False,) * 31, True), "marked": name, **members}
     return Axis(name=name, values=(False, True), rare=(True,), **members)
 
 

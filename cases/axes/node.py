@@ -301,7 +301,6 @@ EXPLICIT = Axis(
 # Kernels count inputs to find out whether one is present.
 PLACEHOLDERS = switch(
     "placeholders",
-    legal_only=True,
     rules=(Rule("placeholders", False, ("quantization",), lambda row: row["quantization"] != "none", (True,)),),
     level="complete",
     features=(

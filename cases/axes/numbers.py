@@ -80,11 +80,12 @@ DATA = Axis(
     values=("dense", *_WORDS),
     rare=tuple(_WORDS),
     often=("dense", "dense", "dense", "small", "large", "heavy"),
-    legal_only=True,
     rules=(
         # There must be elements that can be corrupted.
-        Rule("data", "dense", ("T", "N"), without_numbers, ("nan-row", "inf-row")),
-        Rule("data", "dense", ("lengths",), lambda row: row["lengths"] in ("absent", "full"), ("nan-padding",)),
+        Rule("data", "dense", ("T", "N"), without_numbers, ("nan-row", "inf-row"), "illegal"),
+        Rule(
+            "data", "dense", ("lengths",), lambda row: row["lengths"] in ("absent", "full"), ("nan-padding",), "illegal"
+        ),
         # The case tests accuracy only with one step from given states.
         Rule("data", "dense", ("T", "initial"), lambda row: row["T"] != 1 or row["initial"] != "all", ("numerics",)),
     ),
@@ -184,7 +185,6 @@ ZEROS = Axis(
     rare=_ZEROS[1:],
     often=("none",) * 14 + _ZEROS[1:],
     ordered=True,
-    legal_only=True,
     rules=(
         # Numbers that are corrupted, or exact to the last digit, are not changed.
         Rule("zeros", "none", ("data",), lambda row: row["data"] not in _PLAIN, _ZEROS[1:]),
@@ -278,7 +278,6 @@ EXTREMES = Axis(
     often=("none",) * 14 + _EXTREMES[1:],
     there=lambda operator, value: value != "peepholes" or "P" in operator.inputs,
     ordered=True,
-    legal_only=True,
     rules=(
         Rule("extremes", "none", ("data",), lambda row: row["data"] not in _PLAIN, _EXTREMES[1:]),
         Rule("extremes", "none", ("T", "N"), without_numbers, _EXTREMES[1:]),
@@ -352,10 +351,8 @@ ALIKE = Axis(
     values=_ALIKE,
     rare=_ALIKE[1:],
     often=("none",) * 30 + _ALIKE[1:],
-    share=1 / 8,
     there=lambda operator, value: value != "states" or "initial_c" in operator.inputs,
     ordered=True,
-    legal_only=True,
     rules=(
         Rule("alike", "none", ("direction",), lambda row: row["direction"] != "bidirectional", tuple(_TIED)),
         Rule("alike", "none", ("data",), lambda row: row["data"] not in _PLAIN, _ALIKE[1:]),

@@ -9,9 +9,6 @@ from ...reference import OperatorVersion
 from .axis import Axis, Feature, Rule, needs, without_numbers
 from .session import EVENTFUL
 
-BLOCK = "quantized"
-"""The profile that has cases of these axes."""
-
 INTEGERS = ("u8", "s8", "u16", "s16")
 """Types of integers by sign and bits."""
 
@@ -46,6 +43,7 @@ _USUAL: Mapping[str, tuple[Any, ...]] = {
     "data": ("dense", "small", "large", "heavy", "one-sign", "exact"),
     "extremes": ("none",),
     "held": ("fixed",),
+    "illegal": ("",),
     # Sessions only run: all other actions are tested with float models.
     **{axis.name: axis.values[:1] for axis in EVENTFUL},
 }
@@ -53,7 +51,7 @@ _USUAL: Mapping[str, tuple[Any, ...]] = {
 
 
 def _usual_only(field: str, values: tuple[Any, ...]) -> Rule:
-    return Rule("quantization", "none", (field,), lambda row: row[field] not in values, INTEGERS)
+    return Rule("quantization", "none", (field,), lambda row: row[field] not in values, INTEGERS, "illegal")
 
 
 # none; the type of all levels, except for constants with a weight_type or bias_type. If the opset has no QuantizeLinear
@@ -63,16 +61,12 @@ QUANTIZATION = Axis(
     values=("none", *INTEGERS),
     rare=INTEGERS,
     often=("none",) * 60 + INTEGERS,
-    share=0.1,
     there=can_be_quantized,
     ordered=True,
-    strict=True,
-    legal_only=True,
-    block=BLOCK,
     rules=(
         *(_usual_only(field, values) for field, values in _USUAL.items()),
         # Without numbers there is nothing to calibrate.
-        Rule("quantization", "none", ("T", "N"), without_numbers, INTEGERS),
+        Rule("quantization", "none", ("T", "N"), without_numbers, INTEGERS, "illegal"),
     ),
     level="none",  # a runtime without quantized nodes can still get a certificate for float nodes
     features=(
@@ -112,10 +106,8 @@ def _detail(
         values=values,
         rare=tuple(others),
         often=(usual, *values),
-        share=0.5,
         there=can_be_quantized,
         ordered=True,
-        block=BLOCK,
         rules=(
             _depends(name, values),
             *rules,
@@ -151,7 +143,6 @@ WEIGHT_TYPE = _detail(
             ("quantization",),
             lambda row: row["weight_type"] == row["quantization"],
             INTEGERS,
-            kind="same",
         ),
     ),
 )
@@ -203,12 +194,10 @@ QUANTIZED_TENSORS = Axis(
     values=_TENSORS,
     rare=_TENSORS[1:],
     often=("all",) * 4 + _TENSORS[1:],
-    share=0.3,
     there=lambda operator, value: (
         can_be_quantized(operator) and (value not in ("P", *_OUTPUTS) or value in (*operator.inputs, *operator.outputs))
     ),
     ordered=True,
-    block=BLOCK,
     rules=(
         _depends("quantized_tensors", _TENSORS),
         *needs("quantized_tensors", "all", {"B": "bias", "P": "peepholes", "states": "initial"}),
@@ -246,3 +235,6 @@ ZERO_POINTS = _detail(
     "zero",
     {"zero-point-at-an-end": ("a zero point at an end of its type", ("lowest", "highest"))},
 )
+
+QUANTIZED: tuple[Axis, ...] = (QUANTIZATION, WEIGHT_TYPE, CHANNELS, BIAS_TYPE, QUANTIZED_TENSORS, SCALES, ZERO_POINTS)
+"""All of these axes; the profile ``quantized`` has their cases."""

@@ -240,7 +240,6 @@ NEARLY = Axis(
     values=_NEARLY,
     rare=_NEARLY[1:],
     often=("none",) * 30 + _NEARLY[1:],
-    share=1 / 8,
     there=lambda operator, value: value not in CONSTANTS or value in operator.inputs,
     ordered=True,
     rules=(
@@ -317,7 +316,10 @@ EVENTFUL: tuple[Axis, ...] = (REWEIGHED, NEARLY, WAVES, BESIDE, MANY, AFTER_REFU
 # Neighbours
 
 _NEIGHBOURS = ("twins", "last-step")
-_LONE = {**{axis.name: axis.values[0] for axis in EVENTFUL}, "held": "fixed", "constant": "weights"}
+_LONE: Mapping[str, Any] = {
+    **{axis.name: axis.values[0] for axis in EVENTFUL},
+    **{"held": "fixed", "constant": "weights", "quantization": "none", "illegal": ""},
+}
 """Values that fields must have in cases with neighbours.
 
 Events of sessions, and constants that change, are for single nodes.
@@ -325,7 +327,7 @@ Events of sessions, and constants that change, are for single nodes.
 
 
 def _lone_only(field: str, value: Any) -> Rule:
-    return Rule("neighbours", "none", (field,), lambda row: row[field] != value, _NEIGHBOURS)
+    return Rule("neighbours", "none", (field,), lambda row: row[field] != value, _NEIGHBOURS, "illegal")
 
 
 # none; twins (two more nodes with the same X and W: one that differs from the case's own only in clip, and one with
@@ -337,17 +339,20 @@ NEIGHBOURS = Axis(
     values=("none", *_NEIGHBOURS),
     rare=_NEIGHBOURS,
     often=("none",) * 12 + (*_NEIGHBOURS, "last-step"),
-    share=1 / 16,
-    asked=True,
     there=lambda operator, value: not operator.domain,
     ordered=True,
-    strict=True,
-    legal_only=True,
     rules=(
-        *(_lone_only(field, value) for field, value in {**_LONE, "quantization": "none"}.items()),
-        Rule("neighbours", "none", ("T", "N"), without_numbers, _NEIGHBOURS),
-        Rule("neighbours", "none", ("outputs",), lambda row: "Y" not in row["outputs"], ("last-step",)),
-        Rule("neighbours", "none", ("output_sequence",), lambda row: row["output_sequence"] == 0, ("last-step",)),
+        *(_lone_only(field, value) for field, value in _LONE.items()),
+        Rule("neighbours", "none", ("T", "N"), without_numbers, _NEIGHBOURS, "illegal"),
+        Rule("neighbours", "none", ("outputs",), lambda row: "Y" not in row["outputs"], ("last-step",), "illegal"),
+        Rule(
+            "neighbours",
+            "none",
+            ("output_sequence",),
+            lambda row: row["output_sequence"] == 0,
+            ("last-step",),
+            "illegal",
+        ),
     ),
     level="complete",
     features=(

@@ -384,7 +384,6 @@ FED = Axis(
     values=("all", *_ALONE),
     rare=_ALONE,
     often=("all",) * 3 + _ALONE,
-    share=0.5,
     there=lambda operator, value: (
         value in ("all", *operator.inputs) and (value != "initial_h" or "initial_c" in operator.inputs)
     ),

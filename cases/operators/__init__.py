@@ -14,7 +14,6 @@ from importlib import import_module, metadata
 from ...reference import clauses_of, forget_operator, operator_names, versions_of
 from ...reference.documents.clauses import ILLEGAL, ClauseError
 from ...reference.errors import format_internal_error
-from ..axes.violation import DUE
 from ..specs.family import await_family, family_of
 from ..specs.family import forget as forget_cases
 
@@ -89,5 +88,3 @@ def _require_whole(op: str) -> None:
         for violation in family.violations(op, version):
             if violation.clause(op) not in clause_ids and f"{ILLEGAL}{violation.topic}" not in features:
                 raise ValueError(f"violation {violation.id!r}: there is no clause {violation.clause(op)}")
-            if violation.due not in DUE:
-                raise ValueError(f"violation {violation.id!r}: is due in {', '.join(DUE)}, not {violation.due!r}")

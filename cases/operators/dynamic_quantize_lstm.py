@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ..axes.axis import Axis, Feature, Rule
 from ..axes.generator import gain, integers, uniform
+from ..axes.quantized import QUANTIZED
 from ..axes.violation import Draft, Violation
 from ..profiles.recurrent import CellFamily
 from ..specs.family import register
@@ -111,7 +112,7 @@ _LEVELS = (
     ),
 )
 _ALL_ZERO = Rule("extremes", "none", (), lambda row: True, ("subnormal-weights",))  # the levels of such weights
-_SHARED = (axis for axis in RECURRENT_AXES if not axis.block and axis.name not in _WITHOUT)
+_SHARED = (axis for axis in RECURRENT_AXES if axis not in QUANTIZED and axis.name not in _WITHOUT)
 
 
 @dataclass(frozen=True, repr=False)

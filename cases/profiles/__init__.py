@@ -17,14 +17,13 @@ from typing import Any
 import msgspec
 
 from ...reference.errors import UserError, format_internal_error
-from ..axes.quantized import BLOCK
 from ..specs.case import Spec
 from ..specs.family import family_of
 
-PROFILES: tuple[str, ...] = ("smoke", "core", "full", BLOCK)
+PROFILES: tuple[str, ...] = ("smoke", "core", "full", "quantized")
 """Names of the profiles. Each of the first three contains the one before it; the last one is separate."""
 
-FILES = ("smoke", "core", "full", BLOCK, "fair")
+FILES = ("smoke", "core", "full", "quantized", "fair")
 """The lists that are files.
 
 ``fair`` has cases for runners with one fixed tolerance: they depend on no ambiguity, and the error bounds of their
@@ -50,10 +49,8 @@ def profile(name: str, op: str, version: int) -> tuple[Any, ...]:
     """
     if name not in PROFILES:
         raise KeyError(name)
-    family = family_of(op)
-    available = name != BLOCK or any(axis.block == BLOCK for axis in getattr(family.spec, "axes", ()))
     try:
-        return tuple(family.profile(name, op, version)) if available else ()
+        return tuple(family_of(op).profile(name, op, version))
     except Exception as error:  # an operator's own code may raise any exception
         raise NotListed(op, version, error) from error
 

@@ -47,10 +47,10 @@ _APART = frozenset({*_IN_ORDER, "type", "alpha", "beta"})
 
 # Values of a draw, repeated by their weight. Sizes are on both sides of the numbers at which kernels change their
 # method: blocks of 1, 2, 4, 8, 16 and 32, even and odd tails.
-_STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
+STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
 _ROWS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9)
-_WIDTHS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 16, 17, 19, 24, 31, 32, 32, 32, 33, 33, 34, 36)
-_LARGEST = 1500  # largest T*N*H; larger cases cost more than they show
+WIDTHS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 16, 17, 19, 24, 31, 32, 32, 32, 33, 33, 34, 36)
+LARGEST = 1500  # largest T*N*H; larger cases cost more than they show
 # Coefficients that keep a few steps within the range of float16, and are no function's defaults.
 _COEFFICIENTS = (0.1875, 0.3125, 0.625, 0.875, 1.25, -0.375, -0.75)
 _BOUNDED = frozenset({"Sigmoid", "Tanh", "HardSigmoid", "Softsign", "ScaledTanh"})
@@ -251,14 +251,14 @@ def _sizes(choose: Counter, supported: Supported) -> dict[str, int]:
         chosen = [v for v in values if v in allowed] or list(allowed) if allowed is not None else values
         return int(choose.one_of(chosen))
 
-    T, N = one_of("T", _STEPS), one_of("N", _ROWS)
-    I, H = one_of("I", _WIDTHS), one_of("H", _WIDTHS)
+    T, N = one_of("T", STEPS), one_of("N", _ROWS)
+    I, H = one_of("I", WIDTHS), one_of("H", WIDTHS)
     equal = choose.below(8)
     if equal == 0 and "N" not in supported:
         N = T
     if equal == 1 and "I" not in supported:
         I = H
-    while T * N * H > _LARGEST and N > 1 and "N" not in supported:
+    while T * N * H > LARGEST and N > 1 and "N" not in supported:
         N -= 1
     return {"T": T, "N": N, "I": I, "H": H}
 

@@ -60,14 +60,6 @@ def supports(spec: CaseSpec, supported: Supported) -> bool:
     return all(within(name, getattr(spec, name, None), values) for name, values in supported.items())
 
 
-@cache
-def recurrent_levels(op: str, version: int, kind: Any = CaseSpec) -> tuple[Level, ...]:
-    """Return the levels of an operator version, narrowest first; `kind` is the class of its cases."""
-    return tuple(
-        Level(name, _SUMMARIES[name], partial(_holds, name), _required(op, version, name, kind)) for name in LEVELS
-    )
-
-
 def _holds(name: str, spec: CaseSpec) -> bool:
     # Dimensions of length 0 are legal and rare: they are tested, but only `complete` includes them.
     return not spec.illegal and supports(spec, LEVELS[name]) and (name == "complete" or (spec.T > 0 and spec.N > 0))
@@ -80,39 +72,14 @@ def _required(op: str, version: int, name: str, kind: Any) -> tuple[str, ...]:
     return tuple(f.name for level in levels for f in features if f.level == level and f.name in possible)
 
 
-def recurrent_challenge(op: str, version: int, type: str, nonce: str, kind: Any = CaseSpec) -> Sequence[CaseSpec]:
-    """Return the fresh cases of a nonce.
-
-    Each level has the number of cases in :data:`CHALLENGE`, and more for required features that no earlier case has.
-    """
-    chosen: dict[str, CaseSpec] = {}
-    for level in recurrent_levels(op, version, kind):
-        seed, supported = f"challenge/{nonce}/{level.name}", LEVELS[level.name]
-        draws = distinct(partial(_draw, op, version, type, supported, kind), seed)
-        fresh: list[CaseSpec] = []
-        covered: set[str] = set()
-        for spec in islice(draws, _MOST_DRAWS):
-            features = recurrent_features(spec)
-            if len(fresh) < CHALLENGE[level.name] or set(level.requires) & features - covered:
-                fresh.append(spec)
-                covered |= features
-            if len(fresh) >= CHALLENGE[level.name] and covered.issuperset(level.requires):
-                break
-        chosen.update((spec.digest, spec) for spec in fresh)
-    return tuple(chosen.values())
-
-
-def _draw(op: str, version: int, type: str, supported: Supported, kind: Any, key: str) -> CaseSpec | None:
-    return random_case(op, key, version, type, supported, kind)
-
-
 RANDOM_OF_FULL = 1200
 """Number of random cases of ``full`` for each operator version."""
 
 
 class CellFamily(Family):
-    """Cases of operators that have a cell, derived from the axes of their specs."""
+    """Cases of LSTM, GRU and RNN, and of operators like them, derived from the axes of their specs."""
 
+    operators = tuple(CELLS)
     spec: Any = CaseSpec
     build = staticmethod(recurrent_case)
 
@@ -220,17 +187,36 @@ class CellFamily(Family):
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
         """Return the conformance levels of an operator version."""
-        return recurrent_levels(op, version, self.spec)
+        return _levels(op, version, self.spec)
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[CaseSpec]:
-        """Return the fresh cases of a nonce."""
-        return recurrent_challenge(op, version, type, nonce, self.spec)
+        """Return the fresh cases of a nonce.
+
+        Each level has the number of cases in :data:`CHALLENGE`, and more for required features that no earlier case
+        has.
+        """
+        chosen: dict[str, CaseSpec] = {}
+        for level in self.levels(op, version):
+            draw = partial(self.random_case, op, version=version, type=type, supported=LEVELS[level.name])
+            fresh: list[CaseSpec] = []
+            covered: set[str] = set()
+            for spec in islice(distinct(draw, f"challenge/{nonce}/{level.name}"), _MOST_DRAWS):
+                features = recurrent_features(spec)
+                if len(fresh) < CHALLENGE[level.name] or set(level.requires) & features - covered:
+                    fresh.append(spec)
+                    covered |= features
+                if len(fresh) >= CHALLENGE[level.name] and covered.issuperset(level.requires):
+                    break
+            chosen.update((spec.digest, spec) for spec in fresh)
+        return tuple(chosen.values())
 
 
-class RecurrentFamily(CellFamily):
-    """Cases of LSTM, GRU and RNN."""
+@cache
+def _levels(op: str, version: int, kind: Any) -> tuple[Level, ...]:
+    """Return the levels of an operator version, narrowest first; `kind` is the class of its cases."""
+    return tuple(
+        Level(name, _SUMMARIES[name], partial(_holds, name), _required(op, version, name, kind)) for name in LEVELS
+    )
 
-    operators = tuple(CELLS)
 
-
-register(RecurrentFamily())
+register(CellFamily())

@@ -24,8 +24,10 @@ from ..axes.node import output_subsets
 from .space import in_order, settle, space_of
 from .spec import CaseSpec
 
-# Weight of the usual values of an axis; rare values have weight 1.
+# Weight of usual values among rare ones, for an axis without weights.
 _USUAL = 3
+# Of these only the default is drawn unless `only` names the field, so that kernels for one node are not given several.
+_ON_REQUEST = ("neighbours",)
 _SEEDS = 1000
 # Fields that `only` does not accept, and the alternatives.
 _ELSEWHERE = {
@@ -127,10 +129,10 @@ def _plan(operator: OperatorVersion, bounds: Bounds, kind: type[CaseSpec]) -> _P
     choices: dict[str, Sequence[Any]] = {}
     for name, axis in space.items():
         usual = sorted(axis.common, key=lambda value, name=name: value != getattr(kind, name))  # type: ignore[misc]
-        weight = _USUAL if axis.share is None else round(1 / axis.share)
-        rare = () if axis.asked and name not in bounds.only else axis.rare
-        often = -(-weight * len(rare) // len(usual)) if rare else 1
-        choices[name] = [*usual, *usual * (often - 1), *rare]
+        rare = () if name in _ON_REQUEST else axis.rare
+        weighted = [value for value in axis.often if value in (*usual, *rare)] or usual * _USUAL
+        # The default comes first, because draws shrink to it.
+        choices[name] = [*usual, *weighted, *rare]
     between = {name: axis.between for name, axis in space.items() if axis.between is not None}
     # Operators with fixed outputs and functions have no such axes.
     free = {axis.name for axis in kind.axes}

@@ -70,7 +70,7 @@ class Family(ABC):
     def profile(self, name: str, op: str, version: int) -> Iterable[Spec]:
         """Return the distinct cases of a profile, in a fixed order; as an iterator if creating them is slow.
 
-        Profiles are ``smoke``, ``core``, ``full``, and the block of axes that have one.
+        Profiles are ``smoke``, ``core``, ``full`` and ``quantized``, which may be empty.
         """
 
     @abstractmethod

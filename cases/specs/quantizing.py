@@ -29,7 +29,8 @@ from onnx import TensorProto, helper
 from ...reference import Node, evaluate_in_order, versions_of
 from ...reference.documents.tensors import DEQUANTIZE, QUANTIZE, quantizer_in
 from ...reference.numbers.affine import Affine, Channels, Codec, product_codec
-from ..axes.quantized import BLOCK, INTEGERS
+from ..axes.quantized import INTEGERS
+from ..axes.quantized import QUANTIZED as QUANTIZED_AXES
 from ..axes.tensors import CONSTANTS
 from .case import Case, Feed, Spec, Trial
 from .family import features_of
@@ -136,7 +137,7 @@ def quantized_case(spec: Recurrent, float_case: Callable[[Recurrent], Case]) -> 
     float_case
         Function from an unquantized case to its models and inputs.
     """
-    plain = replace(spec, **{axis.name: axis.values[0] for axis in spec.axes if axis.block == BLOCK})
+    plain = replace(spec, **{axis.name: axis.values[0] for axis in QUANTIZED_AXES})
     calibrating = replace(plain, seed=plain.weights_seed)
     case = float_case(plain)
     feeds = case.trial.feeds if calibrating == plain else float_case(calibrating).trial.feeds

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from ...reference import CELLS, Node, OperatorVersion, document_of, operator_version, versions_of
 from ..axes import activations, lengths, node, numbers, quantized, session, tensors
-from ..axes.axis import Axis, default_of
+from ..axes.axis import Axis, Rule, default_of
 
 _CANONICAL = json.JSONEncoder(sort_keys=True)
 
@@ -33,8 +33,7 @@ RECURRENT_AXES: tuple[Axis, ...] = (
     *(tensors.WEIGHTS, tensors.CONSTANT, tensors.HELD, tensors.FED, session.DIMENSIONS),
     *(numbers.DATA, numbers.ZEROS, numbers.EXTREMES, numbers.ALIKE),
     *(session.RERUNS, tensors.SEED, tensors.WEIGHTS_SEED, *session.EVENTFUL),
-    *(quantized.QUANTIZATION, quantized.WEIGHT_TYPE, quantized.CHANNELS, quantized.BIAS_TYPE),
-    *(quantized.QUANTIZED_TENSORS, quantized.SCALES, quantized.ZERO_POINTS, session.NEIGHBOURS, node.PLACEHOLDERS),
+    *(*quantized.QUANTIZED, session.NEIGHBOURS, node.PLACEHOLDERS),
 )
 """The axes of LSTM, GRU and RNN, in the order in which their effects are applied."""
 
@@ -96,16 +95,11 @@ class RecurrentSpec:
             value = getattr(self, name)
             if (value not in values or type(value) not in kinds) and not (fits and fits[0](value)):
                 raise self.refused(name, fits[1] if fits else _either(values))
-        if self.illegal:
-            for axis in self.axes:
-                if axis.legal_only and getattr(self, axis.name) != (plain := default_of(self, axis.name)):
-                    raise self.refused(axis.name, f"{plain!r} in a forbidden model")
-        for axis in _strict(self.axes):
-            if (value := getattr(self, axis.name)) != default_of(self, axis.name):
-                for rule in axis.rules:
-                    if rule.hit(vars(self)):
-                        reason = " and ".join(f"{name} {getattr(self, name)!r}" for name in rule.reads)
-                        raise self.refused(axis.name, f"{rule.instead!r} with {reason}")
+        row = {name: getattr(self, name) for name, _ in defaults_of(self._kind)}
+        for rule in _laws(self.axes):
+            if rule.hit(row):
+                reason = " and ".join(f"{name} {getattr(self, name)!r}" for name in rule.reads)
+                raise self.refused(rule.field, f"{rule.instead!r} with {reason}")
         if self.elements > MOST_ELEMENTS:
             sizes = f"T={self.T}, N={self.N}, I={self.I}, H={self.H}"
             raise ValueError(f"a case has {MOST_ELEMENTS} numbers at most, not {self.elements} ({sizes})")
@@ -282,8 +276,9 @@ def _values_of(kind: Any) -> attrgetter[Any]:
 
 
 @cache
-def _strict(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
-    return tuple(axis for axis in axes if axis.strict)
+def _laws(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
+    """Return the rules that every case obeys."""
+    return tuple(rule for axis in axes for rule in axis.rules if rule.kind == "illegal")
 
 
 @cache
@@ -403,10 +398,6 @@ class CaseSpec(RecurrentSpec):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.data == "nan-padding" and self.lengths == "absent":
-            raise self.refused("data", "nan-padding only where there are lengths")
-        if self.data in ("nan-row", "inf-row") and not self.T * self.N:
-            raise self.refused("data", "'nan-row' or 'inf-row' only where T and N are not 0")
         # 1 and 1.0 are the same attribute, so they must be the same case.
         if self.clip is not None:
             object.__setattr__(self, "clip", float(self.clip))

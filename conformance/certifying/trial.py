@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...cases.axes.quantized import BLOCK
 from ..judging.judgement import DECLINED, UNTRIED, Verdict
 from ..probes.drawn import split_nonce
 from ..results.environment import version_of
@@ -60,7 +59,7 @@ def _source(proof: str, provider: str, wrapped: bool) -> str:
 
 _NOT_CORE = {
     "smoke": "is below core",
-    BLOCK: "stands beside core, by whose cases levels are given: certify a lane by core, such as TARGET+qdq-u8",
+    "quantized": "stands beside core, by whose cases levels are given: certify a lane by core, such as TARGET+qdq-u8",
 }
 """The reason why a profile has no levels."""
 

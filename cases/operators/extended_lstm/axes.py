@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from ...axes.activations import finite_float32
-from ...axes.axis import Axis, Changes, Condition, Feature, Rule, of_values, without_numbers
+from ...axes.axis import Axis, Changes, Condition, Feature, Rule, of_values
 from ...axes.generator import uniform
 from ...axes.node import EXPLICIT, HIDDEN_SIZE
 from ...axes.session import RERUNS
@@ -219,8 +219,16 @@ _DATA = Axis(
     name="data",
     values=("dense", "ties", "inf", "far", "nan"),
     rare=("ties", "inf", "far", "nan"),
-    legal_only=True,
-    rules=(Rule("data", "dense", ("T", "N"), without_numbers),),
+    # X must have elements, and levels.
+    rules=(
+        Rule(
+            "data",
+            "dense",
+            ("T", "N", "I", "x"),
+            lambda row: not row["T"] * row["N"] * row["I"] * row["x"][0],
+            kind="illegal",
+        ),
+    ),
     features=(
         Feature("near-tie", case=lambda spec: spec.data == "ties"),
         Feature("nonfinite", "", lambda o: not o.magnitudes.finite),

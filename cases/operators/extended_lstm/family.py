@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -16,18 +15,15 @@ import numpy as np
 from ...axes.axis import NOTHING
 from ...axes.generator import Counter
 from ...profiles import written_cases
-from ...profiles.random_cases import distinct
-from ...profiles.recurrent import RecurrentFamily
+from ...profiles.random_cases import LARGEST, STEPS, WIDTHS, distinct
+from ...profiles.recurrent import CellFamily
 from ...specs.family import FRESH_CASES, Family, Level, register
 from ...specs.features import break_case
 from ...specs.model import inputs_of
 from .axes import COARSE, HIGHEST, IN_RANGE, MIDDLE, Affine, calibrated, is_power, reach, representable
 from .spec import OP_TYPE, ExtendedSpec, extended
 
-_STEPS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 7, 8, 9, 11, 16, 17)
 _ROWS = (1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5, 6, 8, 9)
-_WIDTHS = (1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 16, 17, 19, 24, 31, 32, 32, 32, 33, 33, 34, 36)
-_LARGEST = 1500  # largest T*N*H; larger cases cost more than they show
 
 _LEFT_OUT = {
     "rows": 9, "float-output": 8, "no-bias": 7, "no-hidden-size": 7, "old": 7, "narrow-output": 8, "coarse-output": 8,
@@ -92,7 +88,7 @@ class _Draw:
         return extended("dense", **row)
 
     def _sizes(self) -> dict[str, int]:
-        T, N, I, H = map(self._choose.one_of, (_STEPS, _ROWS, _WIDTHS, _WIDTHS))
+        T, N, I, H = map(self._choose.one_of, (STEPS, _ROWS, WIDTHS, WIDTHS))
         equal = self._choose.below(8)
         if equal == 0:
             N = min(T, 9)
@@ -100,7 +96,7 @@ class _Draw:
             I = H
         if "rows" in self._without:
             N = 1
-        while T * N * H > _LARGEST and N > 1:
+        while T * N * H > LARGEST and N > 1:
             N -= 1
         return {"T": T, "N": N, "I": I, "H": H}
 
@@ -191,12 +187,11 @@ EXTENDED_LEVELS: tuple[Level, ...] = (
 _ASIDE = 5000  # levels by which a zero point is moved: far, but scales still fit
 
 
-class _Extended(RecurrentFamily):
+class _Extended(CellFamily):
     """Cases of ExtendedLSTM."""
 
     operators = (OP_TYPE,)
     spec = ExtendedSpec
-    larger = MappingProxyType({"T": 3, "I": 3, "H": 5})  # no second row, because some targets support one row only
 
     def profile(self, name: str, op: str, version: int) -> Iterable[Any]:
         """Return the cases of a profile; those that may corrupt memory come last."""

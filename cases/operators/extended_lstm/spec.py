@@ -55,11 +55,6 @@ class ExtendedSpec(RecurrentSpec):
 
     __hash__ = RecurrentSpec.__hash__
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.data != "dense" and not self.T * self.N * self.I * self.x[0]:
-            raise self.refused("data", "'dense' where X is empty or has no scale")
-
     @property
     def attributes(self) -> Mapping[str, Any]:
         """The attributes of the node: direction, and the scale and zero point of each quantized tensor."""

@@ -24,11 +24,11 @@ from onnxspec.cases import (
     pinned_digests,
     profile,
 )
+from onnxspec.cases.axes.quantized import QUANTIZED
 from onnxspec.cases.directories.manifest import data_sets_of, fairness_of
 from onnxspec.cases.portable import case_from_json, case_text
 from onnxspec.cases.profiles import written_cases
 from onnxspec.cases.specs.space import space_of
-from onnxspec.cases.specs.spec import RECURRENT_AXES
 from onnxspec.reference import (
     CELLS,
     IllegalNode,
@@ -44,7 +44,7 @@ from ...recurrent import recurrent_versions
 
 EVERY = [*operator_versions(None)]
 RECURRENT = recurrent_versions()
-FIELDS = [axis.name for axis in RECURRENT_AXES if axis.block]
+FIELDS = [axis.name for axis in QUANTIZED]
 
 # For these models, the document's clause for the type applies as well as the clause that they are made for.
 ALSO = {"extendedlstm.scales": "extendedlstm.attributes.types", "extendedlstm.shapes": "extendedlstm.hidden-size"}

@@ -8,7 +8,7 @@ import pytest
 from onnxspec.cases import CaseSpec, Family, build_case, family_of, features_of, profile
 from onnxspec.cases.portable import check_case
 from onnxspec.cases.profiles.random_cases import distinct, left_of, random_case, random_specs, traits_of
-from onnxspec.cases.profiles.recurrent import LEVELS, recurrent_levels, supports
+from onnxspec.cases.profiles.recurrent import LEVELS, supports
 from onnxspec.reference import CELLS, evaluate, open_questions_of, operator_version
 from onnxspec.reference.numbers.accuracy import FORMATS
 
@@ -51,7 +51,7 @@ def test_draws_stay_as_they_are() -> None:
 def test_levels_are_nested(op: str, level: str) -> None:
     wider = list(LEVELS)[list(LEVELS).index(level) :]
     for spec in some(op, supported=LEVELS[level]):
-        levels = {candidate.name for candidate in recurrent_levels(op, spec.version) if candidate.holds(spec)}
+        levels = {candidate.name for candidate in family_of(op).levels(op, spec.version) if candidate.holds(spec)}
         assert set(wider) <= levels
 
 
