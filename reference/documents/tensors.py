@@ -250,11 +250,10 @@ def shape_of(form: TensorForm, sizes: Mapping[str, int], layout: int = 0) -> tup
 
 
 def _options(form: TensorForm, shape: tuple[int, ...], layout: int) -> tuple[tuple[Extent, ...], ...]:
-    options = form.options(len(shape), layout)
-    if len(options) != len(shape):
-        ranks = " or ".join(dict.fromkeys(str(len(formal)) for formal in form.shapes))
-        raise ShapeError(f"{form.name} has {len(shape)} dimensions, not {ranks}")
-    return options
+    ranks = dict.fromkeys(len(formal) for formal in form.shapes)
+    if len(shape) not in ranks:
+        raise ShapeError(f"{form.name} has {len(shape)} dimensions, not {' or '.join(map(str, ranks))}")
+    return form.options(len(shape), layout)
 
 
 def _solve(name: str, axis: int, extent: Extent, actual: int, sizes: dict[str, int]) -> None:

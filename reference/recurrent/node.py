@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.operators import OperatorVersion, UnknownOperator, document_of, operator_version
-from ..documents.tensors import HIDDEN_SIZE, ShapeError, sizes_of_shapes
+from ..documents.tensors import HIDDEN_SIZE, ShapeError, sizes_of_shapes, units_place
 from .cell import Cell, cell_of
 
 if TYPE_CHECKING:
@@ -145,14 +145,16 @@ def sizes_of_inputs(
 ) -> tuple[int, int, int, int]:
     """Return T, N, I and H from the description of each tensor. Raise IllegalNode for wrong shapes and hidden_size."""
     shapes = {name: array.shape for name, array in inputs.items()}
+    place = units_place(node.operator.tensors, node.operator.inputs)
+    assert place is not None
+    units, stated = shapes[place[0]][place[1] :][:1], node.attributes.get("hidden_size")
+    if stated is not None and units and units != (stated,):
+        raise illegal("hidden-size", f"hidden_size is {stated}, but {place[0]} has shape {shapes[place[0]]}")
     try:
         sizes = sizes_of_shapes(node.operator.tensors, shapes, {"num_directions": directions}, layout)
     except ShapeError as error:
         raise illegal("shapes", str(error)) from None
-    H = sizes[HIDDEN_SIZE]
-    if node.attributes.get("hidden_size", H) != H:
-        raise illegal("hidden-size", f"hidden_size is {node.attributes['hidden_size']}, but R has shape {shapes['R']}")
-    return sizes["seq_length"], sizes["batch_size"], sizes["input_size"], H
+    return sizes["seq_length"], sizes["batch_size"], sizes["input_size"], sizes[HIDDEN_SIZE]
 
 
 def text_of(value: Any) -> str:
