@@ -24,21 +24,7 @@ from ..numbers.bounded import RADIUS_SLACK, Bounded
 from ..recurrent.computation import Computation
 from ..recurrent.configuration import Configuration
 from ..recurrent.node import Node, output_type
-from .fault import Changing, Compute, Fault, Memory, Outputs
-
-__all__ = [
-    "Computable",
-    "Computed",
-    "Known",
-    "Prediction",
-    "Remembering",
-    "answered",
-    "layered",
-    "predicted",
-    "require_forms",
-    "rough_bounds",
-    "same",
-]
+from .fault import Compute, Fault, Memory, Outputs
 
 
 class Computed(ABC):
@@ -162,9 +148,6 @@ Arrays = Mapping[str, NDArray[Any]]
 
 # Number of cached computations of a case: most faults leave it unchanged, or do the same as another fault.
 _REMEMBERED = 16
-
-# A fault with the same rough radii as equations of kind "bias", in any scope.
-_PLAIN = "gru.reset-gate.on-bias"
 
 Known = list[tuple[Any, Outputs]]
 """Computations with their outputs; the first one is the conforming one."""
@@ -332,8 +315,3 @@ def predicted(
         for below, memory in zip((values, edges), memories, strict=True)
     )
     return Prediction(wanted, {name: np.abs(above[name] - value) for name, value in wanted.items()})
-
-
-def rough_bounds(fault: Fault) -> bool:
-    """Return whether the equations of a fault compute with plain numbers only."""
-    return (fault.kind == "bias" and isinstance(fault.wrong, Changing)) or fault.id.partition("@")[0] == _PLAIN

@@ -17,17 +17,11 @@ from ..recurrent.computation import Computation
 from ..recurrent.configuration import steps_first
 from ..recurrent.expectation import Expectation
 from ..recurrent.node import Node
-from .computing import Prediction, Remembering, layered, predicted, rough_bounds, same
+from .computing import Prediction, Remembering, layered, predicted, same
 from .fault import Compute, Fault, Memory, Outputs, Sessions
-
-__all__ = ["Context", "Expecting", "Run", "Scan", "reported_steps"]
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
-
-# Equations of some faults have no radii of their own. Their radii are those of the conforming numbers times this
-# factor: a rough measure, but a structural fault changes numbers by far more.
-ROUGH = 16.0
 
 # Least bound that measures how near a number is: levels and float32 are coarser.
 _FINEST = 2.0**-40
@@ -75,8 +69,6 @@ class Scan:
         The reported Y, if each step starts from it; else None.
     plain
         The computation with plain numbers, which costs little.
-    first
-        The same run by another interpretation, whose radii are about as large.
     """
 
     common, small = _COMMON, _SMALL
@@ -89,10 +81,9 @@ class Scan:
         observed: Array | None,
         accuracy: str,
         plain: Remembering,
-        first: Scan | None = None,
     ) -> None:
         self.node, self.run, self.computation, self.plain = node, run, computation, plain
-        self.observed, self._accuracy, self._first = observed, accuracy, first
+        self.observed, self._accuracy = observed, accuracy
         allowed = budget(accuracy, computation.configuration.format.name)
         self.tensor, self.unit, self.floor = allowed.tensor, allowed.unit, allowed.floor
         self._known: list[tuple[Computation, dict[str, Bounded]]] = []
@@ -116,9 +107,7 @@ class Scan:
         return Prediction.of(self._bounded(self.computation))
 
     def largest_radius(self, output: str) -> float:
-        """Return about the largest radius of an output's conforming numbers."""
-        if self._first is not None:
-            return self._first.largest_radius(output)
+        """Return the largest radius of an output's conforming numbers."""
         return float(self.conforming.radii[output].max(initial=0.0))
 
     def dtype(self, output: str) -> np.dtype[Any]:
@@ -141,13 +130,11 @@ class Scan:
 
     def predicted(self, faults: Sequence[Fault], sessions: tuple[Sessions, Sessions]) -> Prediction:
         """Return the outputs of a target with faults, with radii."""
-        known: dict[str, Any] = {"observed": self.observed, "fed": self.run.fed, "attributes": self.node.attributes}
-        if not any(map(rough_bounds, faults)):
-            first, second = (self.run.memory(kept) for kept in sessions)
-            return predicted(self.computation, faults, self._bounded, (first, second), **known)
-        values = layered(Compute(**known), faults, self.run.memory(sessions[0]))(self.computation)
-        largest = {n: ROUGH * float(radius.max(initial=0.0)) for n, radius in self.conforming.radii.items()}
-        return Prediction(values, {n: largest.get(n, 0.0) + ROUGH * self.unit * np.abs(v) for n, v in values.items()})
+        first, second = (self.run.memory(kept) for kept in sessions)
+        return predicted(
+            self.computation, faults, self._bounded, (first, second),
+            observed=self.observed, fed=self.run.fed, attributes=self.node.attributes,
+        )  # fmt: skip
 
 
 class Expecting:

@@ -26,8 +26,6 @@ from .computing import Prediction, Remembering
 from .contexts import Context, Expecting, Run, Scan, reported_steps
 from .fault import LAYERS, UNINITIALIZED, Fault, Outputs, Sessions, made_together
 
-__all__ = ["Fit", "Observation", "Run"]
-
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
 
@@ -70,6 +68,22 @@ class Fit(Struct, frozen=True):
         return Fit(self.evidence + other.evidence, self.least + other.least, self.vague + other.vague)
 
 
+class _Effect(Struct, frozen=True):
+    """Effect of faults by plain numbers.
+
+    nearness
+        Share of outputs that are near those of a target with the faults; below 0 where they change none.
+    alters_outputs
+        Whether they alter computed outputs, not only the operands.
+    partly
+        Whether all outputs are near the prediction or near the correct numbers.
+    """
+
+    nearness: float = -1.0
+    alters_outputs: bool = False
+    partly: bool = False
+
+
 class Observation:
     """Outputs of a target in one case, on which hypotheses are tried.
 
@@ -88,22 +102,17 @@ class Observation:
         self._plain: dict[tuple[int, bool], Remembering] = {}
         # Cached, because each fault is asked about several times: changes, fit, alone and with others.
         self._fits: dict[tuple[tuple[Fault, ...], Interpretations | None, str], Fit | None] = {}
-        self._nearness: dict[tuple[str, Interpretations | None], float] = {}
-        self._partly: set[tuple[str, Interpretations | None]] = set()
-        self._alters: dict[tuple[str, Interpretations | None], bool] = {}
+        self._effects: dict[tuple[str, Interpretations | None], _Effect] = {}
         self._right_far: dict[tuple[int, int], NDArray[np.bool_]] = {}
 
     @cached_property
-    def size(self) -> int:
-        """Approximate number of multiplications of all runs: weight elements times steps and rows."""
-        total = 0
+    def _cost(self) -> float:
+        """Approximate cost of computing all runs: a multiplication for each weight, step and row."""
+        products = 0
         for run in self.runs:
             X, *weights = (array for array in run.inputs.values() if array is not None and array.ndim)
-            total += int(np.prod(X.shape[:-1])) * sum(w.size for w in weights)
-        return total
-
-    def _cost(self) -> float:
-        return 1 + self.size // _PRODUCTS
+            products += int(np.prod(X.shape[:-1])) * sum(w.size for w in weights)
+        return 1 + products // _PRODUCTS
 
     def fit(
         self, faults: Sequence[Fault], interpretations: Interpretations | None = None, accuracy: str | None = None
@@ -119,7 +128,7 @@ class Observation:
         accuracy = self.accuracy if accuracy is None else accuracy
         if len(together) > 1:
             # Changes of outputs are innermost: they use the kernel's lengths and sizes, including wrong ones.
-            inner = {fault: self._alters_outputs(fault, interpretations) for fault in together}
+            inner = {fault: self._effect(fault, interpretations).alters_outputs for fault in together}
             together = tuple(sorted(together, key=lambda fault: (LAYERS.index(fault.layer), not inner[fault])))
         self.work += _TRIAL
         key = together, interpretations, accuracy
@@ -128,25 +137,24 @@ class Observation:
                 self._fits[key] = self._fit(together, interpretations, accuracy)
         return self._fits[key]
 
-    def _alters_outputs(self, fault: Fault, interpretations: Interpretations | None) -> bool:
-        """Return whether a fault alters computed outputs, not only the operands."""
-        self.changes(fault, interpretations)
-        return self._alters.get((fault.id, interpretations), False)
+    def _effect(self, fault: Fault, interpretations: Interpretations | None) -> _Effect:
+        if (fault.id, interpretations) not in self._effects:
+            self.fit((fault,), interpretations)
+        return self._effects.get((fault.id, interpretations), _Effect())
 
     def changes(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
         """Return whether a target with that fault would return any other number than a conforming one, in any run."""
-        return self.nearness(fault, interpretations) >= 0
+        return self._effect(fault, interpretations).nearness >= 0
 
     def nearness(self, fault: Fault, interpretations: Interpretations | None = None) -> float:
         """Return the share of outputs that are near those of a target with that fault; below 0 if the fault changes
         nothing."""
-        if (fault.id, interpretations) not in self._nearness:
-            self.fit((fault,), interpretations)
-        return self._nearness.get((fault.id, interpretations), -1.0)
+        return self._effect(fault, interpretations).nearness
 
     def partly(self, fault: Fault, interpretations: Interpretations | None = None) -> bool:
-        """Return whether each output number is near the correct one or near that of a target with that fault."""
-        return self.changes(fault, interpretations) and (fault.id, interpretations) in self._partly
+        """Return whether the fault changes something, and each output number is near the correct one or near that of a
+        target with that fault."""
+        return self._effect(fault, interpretations).partly
 
     def left_open(self, fault: Fault, interpretations: Interpretations | None = None) -> list[Array]:
         """Return the outputs where the fault leaves memory unwritten, so that any number is possible."""
@@ -189,29 +197,25 @@ class Observation:
                 ):
                     return None
                 return self._compared(faults, contexts, [context.right for context in contexts])
-            share, altered, partly, plain = self._likely(faults, contexts)
+            effect, plain = self._likely(faults, contexts)
             if len(faults) == 1:
                 key = faults[0].id, interpretations
-                if partly:
-                    self._partly.add(key)
-                self._nearness[key] = max(share, self._nearness.get(key, -1.0))
-                self._alters[key] = altered
-            fit = self._compared(faults, contexts, plain) if share == 1.0 else None
+                before = self._effects.get(key, effect)
+                nearness, partly = max(effect.nearness, before.nearness), effect.partly or before.partly
+                self._effects[key] = _Effect(nearness, effect.alters_outputs, partly)
+            fit = self._compared(faults, contexts, plain) if effect.nearness == 1.0 else None
             if fit is not None:
                 return fit
             # The target continued from the reported state, unless it changed the state afterwards, or a fault read the
             # state of another row, which is not reported past that row's length.
-            if steps and not altered and not any(fault.topic == "rows.independent" for fault in faults):
+            if steps and not effect.alters_outputs and not any(fault.topic == "rows.independent" for fault in faults):
                 return None
         return None
 
-    def _all(
-        self, interpretations: Interpretations | None, steps: bool, accuracy: str, each: bool = False
-    ) -> list[Any]:
-        """Return the contexts of all runs; an empty list where one has no reported Y and `steps` need it, unless `each`
-        is wanted."""
+    def _all(self, interpretations: Interpretations | None, steps: bool, accuracy: str) -> list[Any]:
+        """Return the contexts of all runs; an empty list where one has no reported Y and `steps` need it."""
         contexts = [self._context(number, interpretations, steps, accuracy) for number in range(len(self.runs))]
-        return contexts if each or None not in contexts else []
+        return contexts if None not in contexts else []
 
     def _context(
         self, number: int, interpretations: Interpretations | None, steps: bool, accuracy: str
@@ -228,35 +232,24 @@ class Observation:
         run = self.runs[number]
         if not self._operator.scans:
             return Expecting(self._operator, self.node, run, interpretations, accuracy) if steps else None
-        scans = (c for (n, i, *_), c in self._contexts.items() if (n, i) == (number, interpretations))
-        computation = next((scan.computation for scan in scans if isinstance(scan, Scan)), None) or computation_of(
-            self.node, run.inputs, interpretations
-        )
+        computation = computation_of(self.node, run.inputs, interpretations)
         observed = reported_steps(computation, run.outputs) if steps else None
         if steps and observed is None:
             return None
         plain = self._plain.setdefault((number, steps), Remembering(observed))
-        same_run = (c for (n, _, *k), c in self._contexts.items() if (n, *k) == (number, steps, accuracy))
-        first = next((context for context in same_run if isinstance(context, Scan)), None)
-        return Scan(self.node, run, computation, observed, accuracy, plain, first)
+        return Scan(self.node, run, computation, observed, accuracy, plain)
 
     def _numbers(self, context: Context, faults: Sequence[Fault], sessions: Sessions) -> tuple[Outputs, bool]:
         """Return the outputs of a target with faults, and whether the faults alter computed outputs."""
         counter = context.plain if isinstance(context, Scan) else context
         before = counter.worked
         numbers = context.numbers(faults, sessions)
-        self.work += (counter.worked - before) * self._cost() / len(self.runs)
+        self.work += (counter.worked - before) * self._cost / len(self.runs)
         return numbers
 
-    def _likely(
-        self, faults: Sequence[Fault], contexts: Sequence[Context]
-    ) -> tuple[float, bool, bool, Sequence[Outputs]]:
-        """Return a quick comparison of the outputs with plain numbers, which cost little.
-
-        The result is: the share of outputs near the prediction, below 0 where the faults change none; whether the
-        faults change computed outputs, not only operands; whether all outputs are near the prediction or near the
-        correct numbers; and the predicted numbers, run by run. A repeated run is skipped if the faults keep nothing.
-        """
+    def _likely(self, faults: Sequence[Fault], contexts: Sequence[Context]) -> tuple[_Effect, Sequence[Outputs]]:
+        """Return a quick comparison of the outputs with plain numbers, which cost little, and these numbers, run by
+        run. A repeated run is skipped if the faults keep nothing."""
         sessions = Sessions()
         changed = altered = False
         shares: list[float] = []
@@ -278,13 +271,13 @@ class Observation:
                 changed = changed or not context.unchanged(name, want)
                 compared.append((name, got, want, context))
         if not changed:
-            return -1.0, altered, False, plain
+            return _Effect(alters_outputs=altered), plain
         partly = not shares
         for name, got, want, context in compared:
             off = _far(name, got, want, context)
             shares.append(1.0 - float(off.mean()) if off.size else 1.0)
             partly = partly and not (off & self._far_from_right(name, got, context)).any()
-        return sum(shares) / max(1, len(shares)), altered, partly, plain
+        return _Effect(sum(shares) / max(1, len(shares)), altered, partly), plain
 
     def _far_from_right(self, name: str, got: Array, context: Context) -> NDArray[np.bool_]:
         key = id(context), id(got)
@@ -300,7 +293,7 @@ class Observation:
         sessions = Sessions(), Sessions()
         total = Fit(0.0, 0.0)
         of_runs: dict[Context, Fit] = {}
-        self.work += _EXACT * self._cost()
+        self.work += _EXACT * self._cost
         for context, plainly in zip(contexts, plain, strict=True):
             if context in of_runs and all(kept.empty for kept in sessions):
                 total += of_runs[context]

@@ -26,23 +26,6 @@ from ..recurrent.computation import Computation
 from .alterations import configured, merged, revalued, with_equations, with_functions, with_inputs
 from .fault import FAULTS, VARIANTS, Compute, Fault, Outputs, Wrong
 
-__all__ = [
-    "Scope",
-    "base_id",
-    "fault_named",
-    "in_bias_half",
-    "in_direction",
-    "in_input",
-    "in_output",
-    "in_unit_blocks",
-    "merging",
-    "retirement",
-    "scoped_named",
-    "scoped_of",
-    "scopes",
-]
-
-
 Array = NDArray[Any]
 
 

@@ -169,4 +169,6 @@ def one_unit_low(compute: Compute, c: Computation) -> Outputs:
 
 fault("drift.state-shrinks", "equations",
     "The state is 3 units too small after every step, too little to show in any one of them.",
-    lambda c: with_hidden_state(c, lambda p, h: h * (1 - 3 * c.configuration.format.unit)), kind="bias")
+    lambda c: with_hidden_state(
+        c, lambda p, h: h * p.arithmetic.exact(np.full(c.configuration.H, 1 - 3 * c.configuration.format.unit))
+    ), kind="bias")

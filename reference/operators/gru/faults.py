@@ -167,8 +167,9 @@ def reset_on_bias(c: Computation) -> Computation:
         return c
 
     def hidden(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
-        bias = p.recurrent(0.0 * H, "h")
-        return p.g(XW.h + p.recurrent(r * H, "h") - bias + r * bias)
+        nothing, minus = (p.arithmetic.exact(np.full(c.configuration.H, number)) for number in (0.0, -1.0))
+        bias = settled(p.recurrent(H * nothing, "h"))
+        return p.g(XW.h + p.recurrent(r * H, "h") + minus * bias + r * bias)
 
     return _with_hidden(c, hidden)
 

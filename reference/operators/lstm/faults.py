@@ -346,5 +346,5 @@ def cell_activated(compute: Compute, c: Computation) -> Outputs:
 @lstm("lstm.drift.forget-gate", "equations.cell",
     "The forget gate is 12 units too small at every step, too little to show in any one of them.", kind="bias")
 def forget_gate_drifts(c: Computation) -> Computation:
-    share = 1 - 12 * c.configuration.format.unit
-    return _changed(c, lambda p, i, f, new, C: f * share * C + i * new)
+    share = np.full(c.configuration.H, 1 - 12 * c.configuration.format.unit)
+    return _changed(c, lambda p, i, f, new, C: f * p.arithmetic.exact(share) * C + i * new)
