@@ -47,15 +47,15 @@ def with_tensors(c: Computation, names: str, change: Callable[[Array], Array]) -
 def with_states(c: Computation, change: Callable[[Array], Array], names: tuple[str, ...] = ()) -> Computation:
     """Return the computation with its initial states changed, if present: all, or those named (``h``, ``c``)."""
     chosen = [f"initial_{name}" for name in names or ("h", *c.configuration.cell.inner)]
-    return with_inputs(c, **{n: _turned(c, change(_turned(c, c.inputs[n]))) for n in chosen if n in c.inputs})
+    return with_inputs(c, **{n: turned(c, change(turned(c, c.inputs[n]))) for n in chosen if n in c.inputs})
 
 
 def with_steps(c: Computation, change: Callable[[Array], Array]) -> Computation:
     """Return the computation with X changed."""
-    return with_inputs(c, X=_turned(c, change(_turned(c, c.inputs["X"]))))
+    return with_inputs(c, X=turned(c, change(turned(c, c.inputs["X"]))))
 
 
-def _turned(c: Computation, tensor: Array) -> Array:
+def turned(c: Computation, tensor: Array) -> Array:
     """Return a tensor converted between the node's layout and layout 0.
 
     Its batch is the first axis with layout 1 and the second axis with layout 0.
@@ -71,6 +71,31 @@ def configured(c: Computation, **changed: Any) -> Computation:
 def with_lengths(c: Computation, lengths: Any) -> Computation:
     """Return the computation with other lengths of its rows."""
     return configured(c, lengths=np.broadcast_to(np.asarray(lengths, np.int64), (c.configuration.N,)))
+
+
+def unclipped(c: Computation) -> Computation:
+    """Return the computation without clip."""
+    return configured(c, clips=(None,) * len(c.configuration.clips))
+
+
+def threshold_of(c: Computation) -> float | None:
+    """Return the bound of the first function whose argument is clipped; None without clip."""
+    return next((clip for clip in c.configuration.clips if clip is not None), None)
+
+
+def with_clip(change: Callable[[Computation, float], Computation]) -> Change:
+    """Return a change of computations that have a clip, whose bound it gets; others stay as they are."""
+
+    def changed(c: Computation) -> Computation:
+        threshold = threshold_of(c)
+        return c if threshold is None else change(c, threshold)
+
+    return changed
+
+
+def for_units(c: Computation, p: Parameters, number: float) -> Number:
+    """Return a number, without error, for every unit."""
+    return p.arithmetic.exact(np.full(c.configuration.H, number))
 
 
 def with_equations(c: Computation, equations: Equations) -> Computation:
@@ -184,6 +209,11 @@ def backward_zero(array: Array) -> Array:
     return np.concatenate((array[:1], np.zeros_like(array[1:])))
 
 
+def steps_first(c: Computation, Y: Array) -> Array:
+    """Return Y as (T, D, N, H)."""
+    return Y.transpose(1, 2, 0, 3) if c.configuration.layout == 1 else Y
+
+
 def with_outputs(
     c: Computation,
     outputs: Outputs,
@@ -197,12 +227,10 @@ def with_outputs(
     result = dict(outputs)
     for name, array in outputs.items():
         if name == "Y" and Y is not None:
-            plain = array.transpose(1, 2, 0, 3) if batch_first else array
-            new = Y(plain.copy())
+            new = Y(steps_first(c, array).copy())
             result[name] = new.transpose(2, 0, 1, 3) if batch_first else new
         if name != "Y" and states is not None and (not names or name in names):
-            new = states((array.swapaxes(0, 1) if batch_first else array).copy())
-            result[name] = new.swapaxes(0, 1) if batch_first else new
+            result[name] = turned(c, states(turned(c, array).copy()))
     return result
 
 
@@ -226,16 +254,16 @@ def output_fault(
     fault_of_run(id, clause, words, wrong, **fields)
 
 
-def by_direction(compute: Compute, c: Computation, other: Computation, direction: str | int) -> Outputs:
-    """Return the outputs, with those of one direction taken from another computation.
-
-    direction
-        ``forward``, ``reverse``, or the index of a direction.
-    """
-    directions = c.configuration.directions
-    chosen = [d for d, name in enumerate(directions) if direction in (d, name)]
+def in_reverse(compute: Compute, c: Computation, other: Computation) -> Outputs:
+    """Return the outputs, with those of the reverse direction taken from another computation."""
+    chosen = reverse_directions(c)
     right = compute(c)
     return merged(c, right, compute(other), chosen) if chosen else right
+
+
+def reverse_directions(c: Computation) -> list[int]:
+    """Return the indices of the directions that run in reverse."""
+    return [d for d, name in enumerate(c.configuration.directions) if name == "reverse"]
 
 
 def merged(c: Any, outputs: Outputs, others: Outputs, directions: Sequence[int]) -> Outputs:

@@ -20,6 +20,9 @@ from ..alterations import (
     revalued,
     rounded_state,
     sums_over,
+    threshold_of,
+    unclipped,
+    with_clip,
     with_equations,
     with_functions,
     with_hidden_state,
@@ -90,19 +93,8 @@ def state_bounded(c: Computation) -> Computation:
     return with_equations(c, equations)
 
 
-# Rows: id, clause, words, then the change, and fields of Fault.
-# fmt: off
-
 # Thresholds to which other frameworks clip cell states by default.
 USUAL_CLIP = 50.0
-
-
-def _threshold(c: Computation) -> float | None:
-    return next((clip for clip in c.configuration.clips if clip is not None), None)
-
-
-def _unclipped(c: Computation) -> Computation:
-    return configured(c, clips=(None,) * len(c.configuration.clips))
 
 
 def _around(c: Computation, change: Callable[[Activation, Array, float, float], Array]) -> Computation:
@@ -115,10 +107,10 @@ def _around(c: Computation, change: Callable[[Activation, Array, float, float], 
             return function
         return revalued(function, lambda x, alpha, beta: change(function, x, clip, d))
 
-    return _unclipped(with_functions(c, changed))
+    return unclipped(with_functions(c, changed))
 
 
-fault("clip.ignored", "clip", "Ignores clip.", _unclipped)
+fault("clip.ignored", "clip", "Ignores clip.", unclipped)
 fault("clip.upper-only", "clip", "Bounds arguments from above only.",
     lambda c: _around(c, lambda function, x, clip, d: function(np.minimum(x, clip))))
 fault("clip.lower-only", "clip", "Bounds arguments from below only.",
@@ -130,7 +122,7 @@ fault("clip.after-activation", "clip", "Bounds what activations give instead of 
 fault("clip.forward-only", "clip", "Bounds nothing in the backward direction.",
     lambda c: _around(c, lambda function, x, clip, d: function(x if d else np.clip(x, -clip, clip))))
 fault("clip.single-step-ignored", "clip", "Bounds nothing in sequences of one step, which have a way of their own.",
-    lambda c: _unclipped(c) if c.configuration.T == 1 else c)
+    lambda c: unclipped(c) if c.configuration.T == 1 else c)
 fault("clip.half", "clip", "Takes clip for the width of the range and bounds arguments to half of it on either side.",
     lambda c: _around(c, lambda function, x, clip, d: function(np.clip(x, -clip / 2, clip / 2))),
     types=ALL_BUT_BFLOAT16)
@@ -139,22 +131,16 @@ fault("clip.gates-only", "clip", "Bounds the gates' arguments, but not that of g
     operators=tuple(op for op, cell in CELLS.items() if len(cell.gates) > 1))
 
 
-@fault("clip.on-hidden", "clip", "Bounds the hidden state that is carried on instead of the arguments of activations.")
-def clip_on_hidden(c: Computation) -> Computation:
-    threshold = _threshold(c)
-    return c if threshold is None else _unclipped(with_hidden_state(c, lambda p, h: clipped(p, h, threshold)))
-
-
-@fault("clip.on-input", "clip", "Bounds X instead of the arguments of activations.")
-def clip_on_input(c: Computation) -> Computation:
-    threshold = _threshold(c)
-    return c if threshold is None else _unclipped(with_steps(c, lambda X: np.clip(X, -threshold, threshold)))
+fault("clip.on-hidden", "clip", "Bounds the hidden state that is carried on instead of the arguments of activations.",
+    with_clip(lambda c, clip: unclipped(with_hidden_state(c, lambda p, h: clipped(p, h, clip)))))
+fault("clip.on-input", "clip", "Bounds X instead of the arguments of activations.",
+    with_clip(lambda c, clip: unclipped(with_steps(c, lambda X: np.clip(X, -clip, clip)))))
 
 
 @fault_of_run("clip.default-fifty", "clip", "Without clip bounds arguments to 50 and -50 all the same.",
     types=ALL_BUT_BFLOAT16)
 def clip_by_default(compute: Compute, c: Computation) -> Outputs:
-    is_clipped = "clip" in compute.attributes or _threshold(c) is not None
+    is_clipped = "clip" in compute.attributes or threshold_of(c) is not None
     return compute(c if is_clipped else configured(c, clips=(USUAL_CLIP,) * len(c.configuration.clips)))
 
 
@@ -188,7 +174,7 @@ class _Owed(Unfinished):
 @fault_of_run("clip.before-bias", "clip", "Bounds the sums before the biases are added to them.",
     types=ALL_BUT_BFLOAT16)
 def clip_before_bias(compute: Compute, c: Computation) -> Outputs:
-    threshold, B, k = _threshold(c), c.inputs.get("B"), c.configuration
+    threshold, B, k = threshold_of(c), c.inputs.get("B"), c.configuration
     if threshold is None or B is None or k.linear_before_reset:
         return compute(c)
     half = len(k.cell.gates) * k.H
@@ -209,7 +195,7 @@ def clip_before_bias(compute: Compute, c: Computation) -> Outputs:
             owing = Gates(_Owed(XW.number, bias), XW.blocks)
             return k.cell.equations(replace(p, functions=functions), owing, HR, H, *inner)
 
-        return _unclipped(with_equations(with_inputs(c, B=None), equations))
+        return unclipped(with_equations(with_inputs(c, B=None), equations))
 
     outputs = compute(of_direction(0))
     for d in range(1, len(k.directions)):

@@ -9,7 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
-from ..alterations import by_direction, configured, output_fault, with_inputs, with_lengths, with_outputs, with_steps
+from ..alterations import (
+    configured,
+    in_reverse,
+    output_fault,
+    reverse_directions,
+    turned,
+    with_inputs,
+    with_lengths,
+    with_outputs,
+    with_steps,
+)
 from ..fault import Array, Compute, Outputs, fault, fault_of_run
 
 # Rows: id, clause, words, then the change, and fields of Fault.
@@ -46,9 +56,6 @@ def _taking(c: Computation, others: Mapping[str, NDArray[Any]]) -> Computation:
     changed = with_inputs(c, **fitting)
     return changed if lengths is None else with_lengths(changed, lengths)
 
-
-# Rows: id, clause, words, then the change, and fields of Fault.
-# fmt: off
 
 def _overwrite(compute: Compute, name: str, value: Array) -> None:
     """Change an array of the caller, if it exists and is writable."""
@@ -102,16 +109,8 @@ for _topic, _words in {
     fault(f"accepts.{_topic}", _topic, f"Silently accepts {_words}.", lambda c: c, kind="accepts")
 
 
-# Rows: id, clause, words, then the change, and fields of Fault.
-# fmt: off
-
 def _forward(c: Computation) -> Computation:
     return configured(c, directions=("forward",) * len(c.configuration.directions))
-
-
-def _reversed(c: Computation) -> list[int]:
-    """Return the directions that run in reverse."""
-    return [d for d, name in enumerate(c.configuration.directions) if name == "reverse"]
 
 
 fault("direction.reverse-runs-forward", "directions", "Runs the reverse direction forward.", _forward)
@@ -130,28 +129,24 @@ def default_reverse(compute: Compute, c: Computation) -> Outputs:
     "Turns rows of the batch round for the reverse direction instead of its steps.")
 def reverse_flips_batch(compute: Compute, c: Computation) -> Outputs:
     def turn(states: Array) -> Array:
-        chosen = _reversed(c)
+        chosen = reverse_directions(c)
         states[..., chosen, :, :] = states[..., chosen, ::-1, :]
         return states
 
-    turned = _forward(with_steps(c, lambda X: X[:, ::-1]))
-    return with_outputs(c, by_direction(compute, c, turned, "reverse"), Y=turn, states=turn)
+    flipped = _forward(with_steps(c, lambda X: X[:, ::-1]))
+    return with_outputs(c, in_reverse(compute, c, flipped), Y=turn, states=turn)
 
 
 def _continuing(compute: Compute, c: Computation, given: Mapping[str, Array | None]) -> Outputs:
     """Start the backward direction from the last forward state, except for initial states that are inputs."""
     ended = compute(c)
-    batch_first = c.configuration.layout == 1
     initial = {}
     for name in ("h", *c.configuration.cell.inner):
         if given.get(name) is not None:
             continue
-        first, last = c.inputs.get(f"initial_{name}"), ended[f"Y_{name}"]
-        states = (np.zeros_like(last) if first is None else first).copy()
-        if batch_first:
-            states[:, 1] = last[:, 0]
-        else:
-            states[1] = last[0]
+        last = ended[f"Y_{name}"]
+        states = c.inputs.get(f"initial_{name}", np.zeros_like(last)).copy()
+        turned(c, states)[1] = turned(c, last)[0]
         initial[f"initial_{name}"] = states
     return compute(with_inputs(c, **initial))
 
@@ -170,7 +165,8 @@ def workspace_left(compute: Compute, c: Computation) -> Outputs:
 
 
 def _turned_back(c: Computation, Y: Array) -> Array:
-    Y[:, _reversed(c)] = Y[::-1, _reversed(c)]
+    chosen = reverse_directions(c)
+    Y[:, chosen] = Y[::-1, chosen]
     return Y
 
 

@@ -9,9 +9,12 @@ import numpy as np
 
 from ...recurrent.computation import Computation
 from ..alterations import (
-    by_direction,
     configured,
+    in_reverse,
     output_fault,
+    reverse_directions,
+    steps_first,
+    turned,
     with_inputs,
     with_lengths,
     with_outputs,
@@ -82,9 +85,6 @@ _of_layout_1("layout.y-reshaped", "With layout 1 gives Y its shape, but with its
     "Y", lambda Y: Y.transpose(1, 2, 0, 3).reshape(Y.shape))
 
 
-# Rows: id, clause, words, then the change, and fields of Fault.
-# fmt: off
-
 def _past(c: Computation) -> Array:
     """Return a mask of the steps of rows that are padding: (T, N)."""
     return np.asarray(np.arange(c.configuration.T)[:, np.newaxis] >= c.configuration.lengths)
@@ -151,7 +151,7 @@ fault("lengths.default-batch", "lengths.default", "Without sequence_lens takes b
     lambda c: c if "sequence_lens" in c.inputs else _changed(c, lambda lengths, T: min(T, len(lengths))))
 fault_of_run("lengths.reverse-reads-padding", "lengths",
     "Starts the reverse direction at the end of the tensor and takes padding for data.",
-    lambda compute, c: by_direction(compute, c, with_lengths(c, c.configuration.T), "reverse"))
+    lambda compute, c: in_reverse(compute, c, with_lengths(c, c.configuration.T)))
 
 
 def _from_end(c: Computation) -> Computation:
@@ -163,10 +163,10 @@ def _from_end(c: Computation) -> Computation:
 
 fault_of_run("lengths.reverse-from-end", "lengths.reverse-start",
     "Starts the reverse direction of a short row at the end of the tensor and runs it for the row's steps.",
-    lambda compute, c: by_direction(compute, c, _from_end(c), "reverse"))
+    lambda compute, c: in_reverse(compute, c, _from_end(c)))
 fault_of_run("lengths.reverse-one-early", "lengths.reverse-start",
     "Starts the reverse direction of a short row one step before its last.",
-    lambda compute, c: by_direction(compute, c, _changed(c, _one_short), "reverse"))
+    lambda compute, c: in_reverse(compute, c, _changed(c, _one_short)))
 
 
 @fault_of_run("lengths.reverse-flips-tensor", "lengths.reverse-start",
@@ -176,13 +176,12 @@ def reverse_flips_tensor(compute: Compute, c: Computation) -> Outputs:
     steps, rows = np.arange(T)[:, np.newaxis], np.arange(len(lengths))
 
     def moved(Y: Array) -> Array:
-        for d, direction in enumerate(c.configuration.directions):
-            if direction == "reverse":
-                own = Y[np.maximum(steps - (T - lengths), 0), d, rows]
-                Y[:, d] = np.where((steps >= T - lengths)[..., np.newaxis], own, 0.0)
+        for d in reverse_directions(c):
+            own = Y[np.maximum(steps - (T - lengths), 0), d, rows]
+            Y[:, d] = np.where((steps >= T - lengths)[..., np.newaxis], own, 0.0)
         return Y
 
-    return with_outputs(c, by_direction(compute, c, _from_end(c), "reverse"), Y=moved) if T else compute(c)
+    return with_outputs(c, in_reverse(compute, c, _from_end(c)), Y=moved) if T else compute(c)
 
 
 output_fault("lengths.outputs-left-sorted", "lengths.unsorted",
@@ -211,42 +210,34 @@ output_fault("lengths.states-cleared", "outputs.last-hidden",
     states=lambda c, states: np.where((c.configuration.lengths < c.configuration.T)[:, np.newaxis], 0.0, states))
 
 
-def _steps(c: Computation) -> Array:
-    """Return X as (T, N, I)."""
-    X: Array = c.inputs["X"]
-    return X if c.configuration.layout == 0 else X.swapaxes(0, 1)
+def last_positions(c: Computation, Y: Array) -> Array:
+    """Return Y, (T, D, N, H), at each row's last position: (D, N, H)."""
+    lengths = c.configuration.lengths
+    return Y[np.maximum(lengths - 1, 0), :, np.arange(len(lengths))].swapaxes(0, 1)
 
 
 @fault_of_run("lengths.masked-by-product", "lengths",
     "Leaves steps past the length out by multiplying them by zero, which NaN in the padding survives.")
 def masked_by_product(compute: Compute, c: Computation) -> Outputs:
-    spoilt = np.asarray((np.isnan(_steps(c)).any(axis=2) & _past(c)).any(axis=0))[:, np.newaxis]
+    spoilt = np.asarray((np.isnan(turned(c, c.inputs["X"])).any(axis=2) & _past(c)).any(axis=0))[:, np.newaxis]
     return with_outputs(c, compute(c), states=lambda states: np.where(spoilt, np.nan, states))
 
 
 @fault_of_run("padding.state-repeated", "padding.zero", "Repeats the last state in Y past a row's length.")
 def padding_repeats_state(compute: Compute, c: Computation) -> Outputs:
     outputs = compute(c)
-    last = outputs["Y_h"] if c.configuration.layout == 0 else outputs["Y_h"].swapaxes(0, 1)
-    return with_outputs(c, outputs, Y=lambda Y: np.where(_padding(c), last, Y))
-
-
-def _last_position(c: Computation, Y: Array) -> Array:
-    """Return Y at each row's last position: (D, N, H)."""
-    lengths = c.configuration.lengths
-    return Y[np.maximum(lengths - 1, 0), :, np.arange(len(lengths))].swapaxes(0, 1)
+    return with_outputs(c, outputs, Y=lambda Y: np.where(_padding(c), turned(c, outputs["Y_h"]), Y))
 
 
 output_fault("padding.last-position-repeated", "padding.zero",
     "Repeats Y of a row's last position past the row's length, in the reverse direction too.",
-    Y=lambda c, Y: np.where(_padding(c) & (c.configuration.lengths > 0)[:, np.newaxis], _last_position(c, Y), Y)
+    Y=lambda c, Y: np.where(_padding(c) & (c.configuration.lengths > 0)[:, np.newaxis], last_positions(c, Y), Y)
     if len(Y) else Y)
 
 
 @fault_of_run("padding.computed", "padding.zero", "Leaves what is computed from padding in Y.")
 def padding_computed(compute: Compute, c: Computation) -> Outputs:
-    outputs, whole = compute(c), compute(with_lengths(c, c.configuration.T))["Y"]
-    whole = whole.transpose(1, 2, 0, 3) if c.configuration.layout == 1 else whole
+    outputs, whole = compute(c), steps_first(c, compute(with_lengths(c, c.configuration.T))["Y"])
     return with_outputs(c, outputs, Y=lambda Y: np.where(_padding(c), whole, Y))
 
 
@@ -272,7 +263,7 @@ fault("empty.one-step", "empty-sequence", "Computes one step of rows that have n
 
 @fault_of_run("rows.nan-spreads", "rows.independent", "Carries NaN in one row over to all rows.")
 def nan_spreads(compute: Compute, c: Computation) -> Outputs:
-    if not np.isnan(np.where(_past(c)[..., np.newaxis], 0.0, _steps(c))).any():
+    if not np.isnan(np.where(_past(c)[..., np.newaxis], 0.0, turned(c, c.inputs["X"]))).any():
         return compute(c)
     return with_outputs(
         c, compute(c), Y=lambda Y: np.full_like(Y, np.nan), states=lambda states: np.full_like(states, np.nan)
@@ -282,7 +273,7 @@ def nan_spreads(compute: Compute, c: Computation) -> Outputs:
 @fault("lengths.ended-by-zeros", "lengths",
     "Ends a row at its first step whose X is all zeros, as if that were padding.")
 def ended_by_zeros(c: Computation) -> Computation:
-    nothing = np.asarray(~_steps(c).any(axis=2))
+    nothing = np.asarray(~turned(c, c.inputs["X"]).any(axis=2))
     if not len(nothing):
         return c
     return _changed(c, lambda lengths, T: np.minimum(lengths, np.where(nothing.any(axis=0), nothing.argmax(axis=0), T)))

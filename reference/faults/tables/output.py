@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ...recurrent.computation import Computation
-from ..alterations import by_direction, output_fault, with_inputs, with_lengths, with_outputs, with_steps
+from ..alterations import (
+    in_reverse,
+    output_fault,
+    steps_first,
+    with_inputs,
+    with_lengths,
+    with_outputs,
+    with_steps,
+)
 from ..fault import ALL_BUT_BFLOAT16, Array, Compute, Outputs, fault, fault_of_run
+from .length import last_positions
 
 # Rows: id, clause, words, then the change, and fields of Fault.
 # fmt: off
@@ -34,10 +43,11 @@ output_fault("outputs.last-step-only", "outputs.order", "Fills Y in for the last
 @fault_of_run("outputs.last-row-of-tensor", "outputs.last-hidden",
     "Takes Y_h from the last time step of Y, whatever the direction and the length.")
 def last_of_tensor(compute: Compute, c: Computation) -> Outputs:
-    outputs = dict(compute(c))
-    if c.configuration.T:
-        outputs["Y_h"] = outputs["Y"][:, -1] if c.configuration.layout == 1 else outputs["Y"][-1]
-    return outputs
+    outputs = compute(c)
+    if not c.configuration.T:
+        return outputs
+    Y = steps_first(c, outputs["Y"])
+    return with_outputs(c, outputs, states=lambda states: Y[-1], names=("Y_h",))
 
 
 @fault_of_run("outputs.last-position", "outputs.last-hidden",
@@ -46,14 +56,8 @@ def last_position(compute: Compute, c: Computation) -> Outputs:
     outputs = compute(c)
     if not c.configuration.T:
         return outputs
-    Y = outputs["Y"].transpose(1, 2, 0, 3) if c.configuration.layout == 1 else outputs["Y"]
-    lengths = c.configuration.lengths
-
-    def last(states: Array) -> Array:
-        final = Y[np.maximum(lengths - 1, 0), :, np.arange(len(lengths))].swapaxes(0, 1)
-        return np.where((lengths > 0)[:, np.newaxis], final, states)
-
-    return with_outputs(c, outputs, states=last, names=("Y_h",))
+    last, any_step = last_positions(c, steps_first(c, outputs["Y"])), (c.configuration.lengths > 0)[:, np.newaxis]
+    return with_outputs(c, outputs, states=lambda states: np.where(any_step, last, states), names=("Y_h",))
 
 
 @fault_of_run("outputs.states-of-first-step", "outputs.last-hidden",
@@ -69,8 +73,7 @@ def states_of_first_step(compute: Compute, c: Computation) -> Outputs:
         return X
 
     one_step = with_lengths(with_steps(c, last_first), np.minimum(lengths, 1))
-    outputs = by_direction(compute, c, one_step, "reverse")
-    return {**outputs, "Y": compute(c)["Y"]}
+    return {**in_reverse(compute, c, one_step), "Y": compute(c)["Y"]}
 
 
 @fault_of_run("outputs.state-before-last", "outputs.last-hidden",
@@ -78,10 +81,9 @@ def states_of_first_step(compute: Compute, c: Computation) -> Outputs:
 def state_before_last(compute: Compute, c: Computation) -> Outputs:
     outputs = compute(c)
     before = with_lengths(c, np.maximum(c.configuration.lengths - 1, 0))
-    if "reverse" in c.configuration.directions:  # its last step is the first one of the tensor
-        others = with_steps(before, lambda X: np.roll(X, -1, axis=0))
-        return {**by_direction(compute, before, others, "reverse"), "Y": outputs["Y"]}
-    return {**compute(before), "Y": outputs["Y"]}
+    # The last step of the reverse direction is the first one of the tensor.
+    others = with_steps(before, lambda X: np.roll(X, -1, axis=0))
+    return {**in_reverse(compute, before, others), "Y": outputs["Y"]}
 
 
 def _without(outputs: Outputs, name: str, *, left_out: bool) -> Outputs:

@@ -10,7 +10,7 @@ from ...kernels.kernel import Kernel, Style, rounded
 from ...numbers.accuracy import FORMATS, Format
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import run
-from ..alterations import rounded_state, with_hidden_state, with_recurrent_state, with_steps, with_tensors
+from ..alterations import for_units, rounded_state, with_hidden_state, with_recurrent_state, with_steps, with_tensors
 from ..fault import ALL_BUT_BFLOAT16, WIDE, Array, Compute, Outputs, fault, fault_of_run
 from .function import with_function
 
@@ -170,5 +170,5 @@ def one_unit_low(compute: Compute, c: Computation) -> Outputs:
 fault("drift.state-shrinks", "equations",
     "The state is 3 units too small after every step, too little to show in any one of them.",
     lambda c: with_hidden_state(
-        c, lambda p, h: h * p.arithmetic.exact(np.full(c.configuration.H, 1 - 3 * c.configuration.format.unit))
+        c, lambda p, h: h * for_units(c, p, 1 - 3 * c.configuration.format.unit)
     ), kind="bias")

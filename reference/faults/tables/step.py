@@ -10,9 +10,9 @@ from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ..alterations import (
     backward_zero,
-    by_direction,
     directions_swapped,
     first_direction,
+    in_reverse,
     sums_over,
     with_equations,
     with_hidden_state,
@@ -128,9 +128,6 @@ fault("sizes.input-and-hidden-confused", "equations",
     lambda c: with_inputs(c, W=c.inputs["R"], R=c.inputs["W"]) if c.configuration.I == c.configuration.H else c)
 
 
-# Rows: id, clause, words, then the change, and fields of Fault.
-# fmt: off
-
 def _uninitialized(c: Computation) -> Computation:
     return with_inputs(c, initial_h=np.full(c.configuration.shape_of("Y_h"), UNINITIALIZED))
 
@@ -173,9 +170,6 @@ fault("rows.share-first-state", "rows.independent", "Multiplies R by the first r
     lambda c: with_recurrent_state(c, lambda state: state[..., :1, :]) if c.configuration.N else c, layer="operands")
 
 
-# Rows: id, clause, words, then the change, and fields of Fault.
-# fmt: off
-
 @fault("steps.skipped", "equations", "Leaves the state as it was, as if a step were none of the sequence.")
 def steps_skipped(c: Computation) -> Computation:
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
@@ -207,9 +201,7 @@ def _with_neighbour(compute: Compute, c: Computation, by: int) -> Outputs:
     def moved(by: int) -> Computation:
         return with_steps(c, lambda X: X[np.clip(np.arange(T) + by, 0, T - 1)])
 
-    if "reverse" not in c.configuration.directions:
-        return compute(moved(by))
-    return by_direction(compute, moved(by), moved(-by), "reverse")
+    return in_reverse(compute, moved(by), moved(-by))
 
 
 fault("steps.without-input", "equations", "Leaves the product of X with W out.",

@@ -7,7 +7,17 @@ from functools import partial
 
 import numpy as np
 
-from ...faults.alterations import by_equations, clipped, configured, gate_orders, settled, with_equations, with_tensors
+from ...faults.alterations import (
+    by_equations,
+    clipped,
+    configured,
+    for_units,
+    gate_orders,
+    settled,
+    with_clip,
+    with_equations,
+    with_tensors,
+)
 from ...faults.fault import ALL_BUT_BFLOAT16, Array, Compute, Outputs, fault, fault_of_run
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
@@ -129,18 +139,11 @@ gru("gru.linear-before-reset.input-bias-inside", "linear-before-reset.bias",
     lambda c: _moved(c, 0, 1) if c.configuration.linear_before_reset else c)
 
 
-@gru("gru.clip.on-recurrent-part", "clip",
+gru("gru.clip.on-recurrent-part", "clip",
     "With linear_before_reset bounds what the reset gate is multiplied by, as well as the sum.",
-    types=ALL_BUT_BFLOAT16, layer="operands")
-def clip_on_recurrent_part(c: Computation) -> Computation:
-    threshold = next((clip for clip in c.configuration.clips if clip is not None), None)
-    if threshold is None or not c.configuration.linear_before_reset:
-        return c
-
-    def hidden(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
-        return p.g(XW.h + r * clipped(p, HR.h, threshold))
-
-    return _with_hidden(c, hidden)
+    with_clip(lambda c, clip: c if not c.configuration.linear_before_reset else _with_hidden(
+        c, lambda p, XW, HR, H, z, r: p.g(XW.h + r * clipped(p, HR.h, clip))
+    )), types=ALL_BUT_BFLOAT16, layer="operands")
 
 
 # No float64 case of core detects this fault.
@@ -167,9 +170,8 @@ def reset_on_bias(c: Computation) -> Computation:
         return c
 
     def hidden(p: Parameters, XW: Gates, HR: Gates, H: Number, z: Number, r: Number) -> Number:
-        nothing, minus = (p.arithmetic.exact(np.full(c.configuration.H, number)) for number in (0.0, -1.0))
-        bias = settled(p.recurrent(H * nothing, "h"))
-        return p.g(XW.h + p.recurrent(r * H, "h") + minus * bias + r * bias)
+        bias = settled(p.recurrent(H * for_units(c, p, 0.0), "h"))
+        return p.g(XW.h + p.recurrent(r * H, "h") + for_units(c, p, -1.0) * bias + r * bias)
 
     return _with_hidden(c, hidden)
 

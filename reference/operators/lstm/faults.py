@@ -12,10 +12,14 @@ from ...faults.alterations import (
     clipped,
     configured,
     first_direction,
+    for_units,
     gate_orders,
     reordered,
     rounded_state,
     settled,
+    turned,
+    unclipped,
+    with_clip,
     with_equations,
     with_inputs,
     with_tensors,
@@ -112,7 +116,7 @@ def forget_bias(c: Computation) -> Computation:
     def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
         i, f, new = gates(p, XW + HR, C)
         if p.coupled is None:
-            f = p.f(XW.f + HR.f + p.P["f"] * C + p.arithmetic.exact(np.ones(c.configuration.H)))
+            f = p.f(XW.f + HR.f + p.P["f"] * C + for_units(c, p, 1.0))
         C = f * C + i * new
         return output(p, XW + HR, C), C
 
@@ -153,15 +157,11 @@ hidden("lstm.peepholes.output-from-previous-cell", "peepholes.output",
     lambda p, S, before, C: _output_gate(p, S, before) * p.h(C))
 
 
-@lstm("lstm.peepholes.output-after-clip", "clip",
-    "Bounds the output gate's sum by clip before its peephole is added, and then once more.", types=ALL_BUT_BFLOAT16)
-def output_peephole_after_clip(c: Computation) -> Computation:
-    threshold = c.configuration.clips[0]
-    if threshold is None or c.inputs.get("P") is None:
-        return c
-    return _changed(
-        c, hidden=lambda p, S, before, C: p.f(clipped(p, S.o, threshold) + p.P["o"] * C) * p.h(C)
-    )
+lstm("lstm.peepholes.output-after-clip", "clip",
+    "Bounds the output gate's sum by clip before its peephole is added, and then once more.",
+    with_clip(lambda c, clip: c if "P" not in c.inputs else _changed(
+        c, hidden=lambda p, S, before, C: p.f(clipped(p, S.o, clip) + p.P["o"] * C) * p.h(C)
+    )), types=ALL_BUT_BFLOAT16)
 
 
 @step("lstm.peepholes.on-hidden", "peepholes",
@@ -197,42 +197,26 @@ hidden("lstm.activations.output-gate-by-g", "activations.order", "Applies g inst
 # Clip.
 
 
-def _unclipped(c: Computation) -> Computation:
-    return configured(c, clips=(None,) * len(c.configuration.clips))
+def _with_cell_clipped(c: Computation, clip: float) -> Computation:
+    return _changed(c, lambda p, i, f, new, C: clipped(p, f * C + i * new, clip))
 
 
-@lstm("lstm.clip.on-cell-state", "clip",
-    "Bounds the cell state that is carried on instead of the arguments of activations.")
-def clip_on_cell_state(c: Computation) -> Computation:
-    threshold = c.configuration.clips[0]
-    if threshold is None:
-        return c
-    return _unclipped(_changed(c, lambda p, i, f, new, C: clipped(p, f * C + i * new, threshold)))
-
-
+lstm("lstm.clip.on-cell-state", "clip",
+    "Bounds the cell state that is carried on instead of the arguments of activations.",
+    with_clip(lambda c, clip: unclipped(_with_cell_clipped(c, clip))))
 lstm("lstm.clip.output-only", "clip", "Bounds the argument of h by clip, but not those of the gates and of g.",
     lambda c: configured(c, clips=(None, None, c.configuration.clips[-1])), proved=False)
 
-
-@lstm("lstm.clip.on-carried-cell", "clip",
-    "Bounds the cell state that is carried on by clip, besides the arguments of activations.", proved=False)
-def clip_on_carried_cell(c: Computation) -> Computation:
-    threshold = c.configuration.clips[0]
-    return c if threshold is None else _changed(c, carried=lambda p, C: clipped(p, C, threshold))
-
-
-@lstm("lstm.clip.cell-in-place", "clip",
+lstm("lstm.clip.on-carried-cell", "clip",
+    "Bounds the cell state that is carried on by clip, besides the arguments of activations.",
+    with_clip(lambda c, clip: _changed(c, carried=lambda p, C: clipped(p, C, clip))), proved=False)
+lstm("lstm.clip.cell-in-place", "clip",
     "Bounds the cell state in place by clip, before the output gate's peephole, besides the arguments of activations.",
-    types=ALL_BUT_BFLOAT16)
-def clip_in_place(c: Computation) -> Computation:
-    threshold = c.configuration.clips[0]
-    return c if threshold is None else _changed(c, lambda p, i, f, new, C: clipped(p, f * C + i * new, threshold))
+    with_clip(_with_cell_clipped), types=ALL_BUT_BFLOAT16)
 
 
-@lstm("lstm.clip.before-peephole", "clip", "Bounds the sums before the peepholes are added to them.")
-def clip_before_peephole(c: Computation) -> Computation:
-    threshold = c.configuration.clips[0]
-    if threshold is None or "P" not in c.inputs:
+def _clipped_before_peephole(c: Computation, threshold: float) -> Computation:
+    if "P" not in c.inputs:
         return c
 
     def step(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> tuple[Number, Number]:
@@ -244,7 +228,11 @@ def clip_before_peephole(c: Computation) -> Computation:
         last = c.configuration.clips[-1]
         return o * p.h(C if last is None else clipped(p, C, last)), C
 
-    return _unclipped(_stepped(c, step))
+    return unclipped(_stepped(c, step))
+
+
+lstm("lstm.clip.before-peephole", "clip", "Bounds the sums before the peepholes are added to them.",
+    with_clip(_clipped_before_peephole))
 
 
 # Coupled gates.
@@ -336,15 +324,13 @@ lstm_run("lstm.outputs.states-swapped", "outputs.last-cell", "Gives Y_c for Y_h,
 @lstm_run("lstm.outputs.cell-activated", "outputs.last-cell", "Gives h of the last cell state for Y_c.")
 def cell_activated(compute: Compute, c: Computation) -> Outputs:
     outputs = compute(c)
-    functions = [fs[-1] for fs in c.configuration.activations]
-    batch_first = c.configuration.layout == 1
-    states = outputs["Y_c"].swapaxes(0, 1) if batch_first else outputs["Y_c"]
-    activated = np.stack([function(states[d]) for d, function in enumerate(functions)])
-    return {**outputs, "Y_c": activated.swapaxes(0, 1) if batch_first else activated}
+    states = turned(c, outputs["Y_c"])
+    activated = np.stack([fs[-1](states[d]) for d, fs in enumerate(c.configuration.activations)])
+    return {**outputs, "Y_c": turned(c, activated)}
 
 
 @lstm("lstm.drift.forget-gate", "equations.cell",
     "The forget gate is 12 units too small at every step, too little to show in any one of them.", kind="bias")
 def forget_gate_drifts(c: Computation) -> Computation:
-    share = np.full(c.configuration.H, 1 - 12 * c.configuration.format.unit)
-    return _changed(c, lambda p, i, f, new, C: f * p.arithmetic.exact(share) * C + i * new)
+    share = 1 - 12 * c.configuration.format.unit
+    return _changed(c, lambda p, i, f, new, C: f * for_units(c, p, share) * C + i * new)

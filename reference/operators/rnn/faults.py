@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
-from ...faults.alterations import by_equations, settled, with_equations
+from ...faults.alterations import by_equations, for_units, settled, with_equations
 from ...faults.fault import fault
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
@@ -35,8 +33,7 @@ wrong_equations("rnn.state.added", "equations", "Adds Ht-1 to the result, as a r
 @fault("rnn.state.averaged", "equations", "Moves the state only half the way to what is new.", operators=RNN)
 def state_averaged(c: Computation) -> Computation:
     def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-        half = p.arithmetic.exact(np.full(c.configuration.H, 0.5))
-        return (p.arithmetic.interpolation(half, p.f(XW.i + HR.i), H),)
+        return (p.arithmetic.interpolation(for_units(c, p, 0.5), p.f(XW.i + HR.i), H),)
 
     return with_equations(c, equations)
 
