@@ -26,7 +26,7 @@ from .target_evidence import TargetEvidence
 # interpretations. To start it, and to write what it shows, costs as much as some thousands.
 _EFFORT, _EACH = 1500, 12
 
-_FEW, _TABLE, _PRODUCTS = 4, 1500, 50_000
+_FEW, _TABLE = 4, 1500
 """Maximum number of failing cases for which the effort depends on the cases: `_TABLE` hypotheses each, scaled by the
 multiplications of the case. A run of a model has few cases, and no others show the fault."""
 
@@ -62,7 +62,7 @@ def explained(
     failing = [case for case in failing if case.case not in listed]
     effort, per_case = effort_of(results), 0.0
     if 0 < len(failing) <= _FEW:
-        costs = (1 + case.observation(accuracy).size // _PRODUCTS for case in failing)
+        costs = (case.observation(accuracy).cost for case in failing)
         effort = per_case = max(effort, _TABLE * sum(costs))
     # Arithmetic that some results show affects all results, even if other faults or saturation hide it.
     shown = [d for id in sorted({*itertools.chain(*by_class.values())}) if (d := fault_named(id)) is not None]

@@ -36,6 +36,14 @@ def with_inputs(c: Computation, **changed: Array | None) -> Computation:
     return replace(c, inputs={n: a for n, a in inputs.items() if a is not None})
 
 
+def with_fitting(c: Computation, others: Mapping[str, Array]) -> Computation:
+    """Return the computation with other values of its inputs, where shapes are equal."""
+    fitting = {n: a for n, a in others.items() if n in c.inputs and c.inputs[n].shape == a.shape}
+    lengths = fitting.pop("sequence_lens", None)
+    changed = with_inputs(c, **fitting)
+    return changed if lengths is None else with_lengths(changed, lengths)
+
+
 def with_tensors(c: Computation, names: str, change: Callable[[Array], Array]) -> Computation:
     """Return the computation with the named tensors of W, R, B and P (one letter each) changed, if present.
 

@@ -169,9 +169,9 @@ class Computable(Protocol):
 def layered(compute: Compute, faults: Iterable[Fault], memory: dict[str, Any]) -> Compute:
     """Return a computation with all of these faults, each with its own memory; the first one is nearest to
     `compute`."""
+    session = memory if isinstance(memory, Memory) else memory.setdefault("session", Memory({}))
     for fault in faults:
-        own = memory.of(fault.id) if isinstance(memory, Memory) else memory.setdefault(fault.id, {})
-        compute = replace(compute, memory=own)
+        compute = replace(compute, memory=session.of(fault.id))
         compute = replace(compute, below=partial(fault.wrong, compute))
     return compute
 

@@ -120,24 +120,9 @@ class Compute:
 
     observed: Any = None
     fed: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    memory: dict[str, Any] = field(default_factory=dict)
+    memory: Memory = field(default_factory=lambda: Memory({}))
     attributes: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
     below: Callable[[Any], Outputs] | None = field(default=None, kw_only=True)
-
-    @property
-    def process(self) -> MutableMapping[str, Any]:
-        """State that an implementation keeps for all of its sessions; that of the session if there is only one."""
-        return self.memory.process if isinstance(self.memory, Memory) else self.memory
-
-    @property
-    def refused(self) -> bool:
-        """Whether the session has refused inputs before."""
-        return isinstance(self.memory, Memory) and self.memory.refused
-
-    @property
-    def overridden(self) -> Mapping[str, NDArray[Any]]:
-        """The model's own values of the constants that this run overrides."""
-        return self.memory.overridden if isinstance(self.memory, Memory) else {}
 
     def __call__(self, computation: Any) -> Outputs:
         outputs: Outputs = computation.plain(self.observed) if self.below is None else self.below(computation)

@@ -106,8 +106,8 @@ class Observation:
         self._right_far: dict[tuple[int, int], NDArray[np.bool_]] = {}
 
     @cached_property
-    def _cost(self) -> float:
-        """Approximate cost of computing all runs: a multiplication for each weight, step and row."""
+    def cost(self) -> float:
+        """Approximate cost of computing all runs, in small cases: a multiplication for each weight, step and row."""
         products = 0
         for run in self.runs:
             X, *weights = (array for array in run.inputs.values() if array is not None and array.ndim)
@@ -244,7 +244,7 @@ class Observation:
         counter = context.plain if isinstance(context, Scan) else context
         before = counter.worked
         numbers = context.numbers(faults, sessions)
-        self.work += (counter.worked - before) * self._cost / len(self.runs)
+        self.work += (counter.worked - before) * self.cost / len(self.runs)
         return numbers
 
     def _likely(self, faults: Sequence[Fault], contexts: Sequence[Context]) -> tuple[_Effect, Sequence[Outputs]]:
@@ -293,7 +293,7 @@ class Observation:
         sessions = Sessions(), Sessions()
         total = Fit(0.0, 0.0)
         of_runs: dict[Context, Fit] = {}
-        self.work += _EXACT * self._cost
+        self.work += _EXACT * self.cost
         for context, plainly in zip(contexts, plain, strict=True):
             if context in of_runs and all(kept.empty for kept in sessions):
                 total += of_runs[context]

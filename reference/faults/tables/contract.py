@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...recurrent.computation import Computation
 from ..alterations import (
@@ -15,8 +13,8 @@ from ..alterations import (
     output_fault,
     reverse_directions,
     turned,
+    with_fitting,
     with_inputs,
-    with_lengths,
     with_outputs,
     with_steps,
 )
@@ -29,32 +27,25 @@ from ..fault import Array, Compute, Outputs, fault, fault_of_run
 # No model for proving the suite has such constants, so these are only tried on a target's outputs.
 fault_of_run("constants.override-ignored", "constants",
     "Computes with what the model holds for a constant, although something else is fed in its place.",
-    lambda compute, c: compute(_with(c, compute)), proved=False)
+    lambda compute, c: compute(_as_in_model(compute, c)), proved=False)
 fault_of_run("constants.override-partly-ignored", "constants",
     "Computes with what the model holds for R, B and P, as long as W itself is not fed in its place.",
-    lambda compute, c: compute(c if "W" in compute.overridden else _with(c, compute)), proved=False)
+    lambda compute, c: compute(c if "W" in compute.memory.overridden else _as_in_model(compute, c)), proved=False)
 
 
 @fault_of_run("constants.override-stays", "session.stateless",
     "Once a constant was overridden, computes later runs that do not feed it with what was fed then.", proved=False)
 def override_stays(compute: Compute, c: Computation) -> Outputs:
-    fed = {name: c.inputs[name] for name in compute.overridden if name in c.inputs}
+    fed = {name: c.inputs[name] for name in compute.memory.overridden if name in c.inputs}
     kept = compute.memory.setdefault("fed", {})
     instead = {name: array for name, array in kept.items() if name not in compute.fed}
     compute.memory["fed"] = {**kept, **fed}
-    return compute(_taking(c, instead))
+    return compute(with_fitting(c, instead))
 
 
-def _with(c: Computation, compute: Compute) -> Computation:
-    return _taking(c, {name: array.astype("float64") for name, array in compute.overridden.items()})
-
-
-def _taking(c: Computation, others: Mapping[str, NDArray[Any]]) -> Computation:
-    """Return the computation with other values of its inputs, where shapes are equal."""
-    fitting = {n: a for n, a in others.items() if n in c.inputs and c.inputs[n].shape == a.shape}
-    lengths = fitting.pop("sequence_lens", None)
-    changed = with_inputs(c, **fitting)
-    return changed if lengths is None else with_lengths(changed, lengths)
+def _as_in_model(compute: Compute, c: Computation) -> Computation:
+    """Return the computation with the model's own values of constants."""
+    return with_fitting(c, {name: array.astype("float64") for name, array in compute.memory.overridden.items()})
 
 
 def _overwrite(compute: Compute, name: str, value: Array) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...recurrent.computation import Computation
-from ..alterations import with_inputs, with_lengths, with_outputs, with_steps
+from ..alterations import with_fitting, with_inputs, with_lengths, with_outputs, with_steps
 from ..fault import Array, Compute, Outputs, fault_of_run
 
 # Rows: id, clause, words, then what is wrong, and fields of Fault.
@@ -25,12 +25,6 @@ def _run(compute: Compute) -> int:
     run: int = compute.memory.get("runs", 0) + 1
     compute.memory["runs"] = run
     return run
-
-
-def _with_fitting(c: Computation, held: Mapping[str, Array]) -> Computation:
-    """Return the computation with those held inputs whose shapes are equal to its own."""
-    fitting = {n: a for n, a in held.items() if n in c.inputs and c.inputs[n].shape == a.shape}
-    return with_inputs(c, **fitting)
 
 
 def _with_lengths_that_fit(c: Computation, lengths: Array) -> Computation:
@@ -80,7 +74,7 @@ fault_of_run("session.lengths-kept", "session.stateless",
 def initial_h_kept(compute: Compute, c: Computation) -> Outputs:
     given = c.inputs.get("initial_h")
     kept = compute.memory.setdefault("initial_h", given)
-    return compute(c if kept is None else _with_fitting(c, {"initial_h": kept}))
+    return compute(c if kept is None else with_fitting(c, {"initial_h": kept}))
 
 
 fault_of_run("session.bias-once", "session.repeatable", "Adds B in the first run only.",
@@ -104,10 +98,10 @@ def sizes_kept(compute: Compute, c: Computation) -> Outputs:
 
 fault_of_run("session.inputs-kept", "session.stateless",
     "Computes every run with the weights, biases and initial states of the first.",
-    lambda compute, c: compute(_with_fitting(c, compute.memory.setdefault("first", _copies(c)))))
+    lambda compute, c: compute(with_fitting(c, compute.memory.setdefault("first", _copies(c)))))
 fault_of_run("session.inputs-of-run-before", "session.stateless",
     "Computes every run with the weights, biases and initial states of the run before.",
-    lambda compute, c: compute(_with_fitting(c, _before(compute, "before", _copies(c), {}))))
+    lambda compute, c: compute(with_fitting(c, _before(compute, "before", _copies(c), {}))))
 fault_of_run("session.lengths-of-run-before", "session.stateless",
     "Computes every run with the lengths of the run before, where the batch has as many rows.",
     lambda compute, c: compute(
@@ -121,18 +115,18 @@ fault_of_run("session.bias-kept", "session.stateless",
     lambda compute, c: compute(with_inputs(c, **_kept(compute.memory, c, "B"))))
 fault_of_run("session.weights-shared", "session.stateless",
     "Packs W and R once for all sessions whose shapes are the same.",
-    lambda compute, c: compute(with_inputs(c, **_kept(compute.process, c, "WR"))))
+    lambda compute, c: compute(with_inputs(c, **_kept(compute.memory.process, c, "WR"))))
 
 
 @fault_of_run("session.scratch-shared", "session.stateless",
     "Starts from the state that another session has left in memory that both share.")
 def scratch_shared(compute: Compute, c: Computation) -> Outputs:
-    before = compute.process.get("state")
+    before = compute.memory.process.get("state")
     own = compute.memory.setdefault("own", {})
     k = c.configuration
     foreign = before is not None and before is not own.get("state") and before.shape == k.shape_of("Y_h")
     outputs = compute(with_inputs(c, initial_h=before) if foreign else c)
-    own["state"] = compute.process["state"] = outputs["Y_h"].copy()
+    own["state"] = compute.memory.process["state"] = outputs["Y_h"].copy()
     return outputs
 
 
@@ -140,7 +134,7 @@ def scratch_shared(compute: Compute, c: Computation) -> Outputs:
     "Once it has refused inputs, starts from the state in which the run before ended.")
 def refusal_leaves_state(compute: Compute, c: Computation) -> Outputs:
     before = compute.memory.get("state")
-    fits = compute.refused and before is not None and before.shape == c.configuration.shape_of("Y_h")
+    fits = compute.memory.refused and before is not None and before.shape == c.configuration.shape_of("Y_h")
     outputs = compute(with_inputs(c, initial_h=before) if fits else c)
     compute.memory["state"] = outputs["Y_h"].copy()
     return outputs
