@@ -10,8 +10,6 @@ Options:
 ``config`` (table)
     Further properties to compile with, as OpenVINO names them.
 
-Of a quantized model ``session.proof`` has the operators that the device executes, with the types that they compute in.
-
 A node that OpenVINO cannot convert is refused in phase load, one that its plug-in cannot run mostly in phase run.
 
 Tested: openvino 2025.4.1 and 2026.4.1, on CPU.
@@ -19,7 +17,6 @@ Tested: openvino 2025.4.1 and 2026.4.1, on CPU.
 
 from __future__ import annotations
 
-import collections
 import importlib
 import re
 from typing import Any
@@ -74,14 +71,13 @@ class Adapter:
             compiled = self.core.compile_model(converted, self.device, self.config)
         except RuntimeError as error:
             raise RuntimeError(_reason(str(error))) from None
-        return Session(compiled, _constants(converted), _executed(compiled) if b"QuantizeLinear" in model else "")
+        return Session(compiled, _constants(converted))
 
 
 class Session:
     """A compiled model."""
 
-    def __init__(self, compiled: Any, constants: frozenset[str], proof: str = "") -> None:
-        self.proof = proof
+    def __init__(self, compiled: Any, constants: frozenset[str]) -> None:
         self._constants = constants
         # Inputs are found by their names in the ONNX graph. A constant has no port, even if it is an input there too,
         # nor has an input that the conversion dropped.
@@ -115,18 +111,6 @@ def _constants(converted: Any) -> frozenset[str]:
     """Return names of the tensors that are constants of a converted model."""
     constants = (node for node in converted.get_ops() if node.get_type_name() == "Constant")
     return frozenset(name for node in constants for name in node.output(0).get_names())
-
-
-def _executed(compiled: Any) -> str:
-    """Operators that a device executes, with the type that each operator computes in; empty where it does not say."""
-    try:
-        nodes = [node.get_rt_info() for node in compiled.get_runtime_model().get_ops()]
-    except RuntimeError:
-        return ""
-    kinds = [tuple(node[key].astype(str) for key in ("layerType", "runtimePrecision")) for node in nodes]
-    counts = collections.Counter(kind for kind in kinds if kind[0] not in ("Const", "Input", "Output"))
-    shown = ", ".join(f"{count} {operator} in {kind}" for (operator, kind), count in sorted(counts.items()))
-    return f"execution graph: {shown}"
 
 
 def _tensor(array: np.ndarray) -> Any:

@@ -1,13 +1,7 @@
 """Adapter for Rockchip's rknn-toolkit2, whose simulator runs programs of its NPUs on x86. Package: rknn-toolkit2.
 
-Options:
-
-``platform`` (default rk3588)
-    Which NPU, by the toolkit's name for it. Tensors of numbers are float16 there, so a target declares
-    ``accuracy = "f16-storage"``.
-``calibrated`` (default false)
-    Weights and what flows are held in int8, by a calibration of the toolkit's own on the first inputs that come. What
-    is compared then is a model of the toolkit's making, so such a target declares ``accuracy = "graded"``.
+Option ``platform`` (default rk3588): the NPU, by the toolkit's name. Tensors of numbers are float16 there, so a target
+declares ``accuracy = "f16-storage"``.
 
 The toolkit takes a model from a file, and compiles it anew for each. Shapes that a model leaves open it refuses.
 
@@ -20,7 +14,6 @@ import importlib
 import importlib.metadata
 import os
 import re
-import shutil
 import tempfile
 from typing import Any
 
@@ -29,7 +22,7 @@ import onnx
 
 api: Any = importlib.import_module("rknn.api")
 
-OPTION_DEFAULTS: dict[str, Any] = {"platform": "rk3588", "calibrated": False}
+OPTION_DEFAULTS: dict[str, Any] = {"platform": "rk3588"}
 
 
 class Adapter:
@@ -37,7 +30,6 @@ class Adapter:
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.platform: str = options["platform"]
-        self.calibrated: bool = options["calibrated"]
 
     def describe(self) -> dict[str, Any]:
         """Describe the runtime; JSON values only."""
@@ -46,74 +38,49 @@ class Adapter:
             "version": importlib.metadata.version("rknn-toolkit2"),
             "provider": "",
             "device": f"simulator of {self.platform}",
-            "calibrated": self.calibrated,
         }
 
     def prepare(self, model: bytes) -> Session:
-        """Compile `model`, or keep it until there is something to calibrate on."""
-        session = Session(model, self.platform)
-        if not self.calibrated:
-            session.build()
-        return session
+        """Compile `model`."""
+        return Session(model, self.platform)
 
 
 class Session:
-    """A model in a folder of its own, compiled once."""
+    """A compiled model, and the folder that it came from."""
 
     def __init__(self, model: bytes, platform: str) -> None:
         graph = onnx.load_model_from_string(model).graph
         held = {tensor.name for tensor in graph.initializer}
         self._names = [value.name for value in graph.input if value.name not in held]
-        self._kinds = [onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in graph.output]
-        self._platform = platform
-        self._folder = tempfile.mkdtemp(prefix="onnxspec-")
-        self._compiled: Any = None
-        with open(os.path.join(self._folder, "model.onnx"), "wb") as file:
+        self._types = [onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type) for value in graph.output]
+        self._folder = tempfile.TemporaryDirectory(prefix="onnxspec-")
+        path = os.path.join(self._folder.name, "model.onnx")
+        with open(path, "wb") as file:
             file.write(model)
-
-    def build(self, calibrating: dict[str, np.ndarray] | None = None) -> None:
-        """Compile, by a calibration on some inputs where there are any."""
-        compiled = api.RKNN(verbose=False)
-        data = None if calibrating is None else self._written(calibrating)
+        self._compiled = api.RKNN(verbose=False)
         try:
-            _require(compiled.config(target_platform=self._platform), "config")
-            _require(compiled.load_onnx(os.path.join(self._folder, "model.onnx")), "load_onnx")
-            _require(compiled.build(do_quantization=data is not None, dataset=data), "build")
-            _require(compiled.init_runtime(), "init_runtime")
+            _require(self._compiled.config(target_platform=platform), "config")
+            _require(self._compiled.load_onnx(path), "load_onnx")
+            _require(self._compiled.build(do_quantization=False), "build")
+            _require(self._compiled.init_runtime(), "init_runtime")
         except Exception as error:
-            compiled.release()
             self.finish()
             raise RuntimeError(_reason(str(error))) from None
-        self._compiled = compiled
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
         """Return outputs in the graph's order, in the types that the model declares: the simulator gives float32."""
         if set(feeds) - set(self._names):
             raise TypeError("the compiled model takes nothing in the place of a constant")
-        if self._compiled is None:
-            self.build(feeds)
         inputs = [np.ascontiguousarray(feeds[name]) for name in self._names]
         outputs = self._compiled.inference(inputs=inputs, data_format=["nchw"] * len(inputs))
         if outputs is None:
             raise RuntimeError("the simulator gives no outputs")
-        return [array.astype(kind) for array, kind in zip(outputs, self._kinds, strict=True)]
+        return [array.astype(type_) for array, type_ in zip(outputs, self._types, strict=True)]
 
     def finish(self) -> None:
-        """Let go of it."""
-        if self._compiled is not None:
-            self._compiled.release()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _written(self, feeds: dict[str, np.ndarray]) -> str:
-        """Return the toolkit's list of calibration data: one line of files for each set of inputs."""
-        files = []
-        for number, name in enumerate(self._names):
-            files.append(os.path.join(self._folder, f"{number}.npy"))
-            np.save(files[-1], feeds[name])
-        path = os.path.join(self._folder, "dataset.txt")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(" ".join(files) + "\n")
-        return path
+        """Release the compiled model."""
+        self._compiled.release()
+        self._folder.cleanup()
 
 
 def _require(code: Any, step: str) -> None:

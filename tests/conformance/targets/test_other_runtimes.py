@@ -159,26 +159,10 @@ def test_a_wrong_option_is_told(name: str, option: dict[str, str], complaint: st
         process.start()
 
 
-def test_in_what_openvino_computes_a_quantized_node_is_told() -> None:
-    """With constants it becomes one operator in float32 and loses B; with fed weights it is decomposed, and right."""
-    held = CaseSpec("RNN", 14, bias=True, weights="initializer", T=1, N=1, I=2, H=2)
-    specs = (held, replace(held, weights="input"))
-    wrong, right = judged(runtime("openvino"), *(SpecProbe(spec, wrap="qdq-u8") for spec in specs))
-    assert (wrong.judgement.verdict, right.judgement.verdict) == (WRONG, PASS)
-    assert "1 RNNSeq in f32" in wrong.outcomes[0].proof
-    assert right.outcomes[0].proof.startswith("execution graph: ")
-    assert "RNNSeq" not in right.outcomes[0].proof
-
-
-def test_rockchips_simulator_computes_in_float16_or_farther_off_by_its_own_calibration() -> None:
+def test_rockchips_simulator_computes_in_float16() -> None:
     gru = CaseSpec("GRU", 14, weights="initializer", T=4, N=3, I=2, H=5)
     half = replace(runtime("rknn"), accuracy="f16-storage")
-    plain, calibrated = (
-        judged(target, gru)[0].judgement
-        for target in (half, replace(runtime("rknn", calibrated=True), accuracy="f16-storage"))
-    )
-    assert plain.verdict is PASS
-    assert calibrated.worst > 4 * plain.worst
+    assert judged(half, gru)[0].judgement.verdict is PASS
     assert judged(replace(half, accuracy="standard"), gru)[0].judgement.verdict is Verdict.INACCURATE
 
 

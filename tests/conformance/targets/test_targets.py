@@ -120,7 +120,7 @@ def test_onnxruntime_takes_its_options() -> None:
         ("mnn", {"precision": "all"}, "precision 'all'; one of high, normal, low"),
         ("opencv", {"threads": 1}, "unknown option 'threads'; there are none"),
         ("ncnn", {"fp16": 1}, "unknown option 'fp16'; there are none"),
-        ("rknn", {"calibrated": "yes"}, "option 'calibrated' must be true or false, is 'yes'"),
+        ("rknn", {"platform": 3588}, "option 'platform' must be a text, is 3588"),
         ("backend", {"module": "onnxruntime.backend", "device": 0}, "option 'device' must be a text, is 0"),
     ],
 )
