@@ -25,7 +25,7 @@ from ..running.conclusion import summary_on
 from ..running.run import Plan, Run, TargetRun
 from ..targets.target import Target
 from ..text import plural
-from ..workers.survey import start_hint
+from ..workers.survey import way_to_install
 from ..workers.worker import one_line
 from .terminal import single, warn
 
@@ -170,9 +170,10 @@ def _print_section(section: Section, console: Console) -> None:
 
 
 def could_not_start(target: Target, reason: str) -> str:
-    """Return a message for a target that could not start, with a hint if a module is missing."""
-    hint = start_hint(target, reason)
-    return f"could not start: {reason}{f'; {hint}' if hint else ''}"
+    """Return a message for a target that could not start, with a hint if a module of a known package is missing."""
+    known = "No module named" in reason and way_to_install(target, reason)
+    hint = "; 'onnxspec targets' says what installs it" if known else ""
+    return f"could not start: {reason}{hint}"
 
 
 def _refusal(item: Item, console: Console) -> Text:

@@ -65,11 +65,8 @@ PROVIDERS = tuple(
 
 _SHORT = {
     **{name.removesuffix("ExecutionProvider").lower(): (name,) for name in PROVIDERS},
-    "trt": ("TensorrtExecutionProvider",),
-    "trtrtx": ("NvTensorRTRTXExecutionProvider",),
-    "tensorrtrtx": ("NvTensorRTRTXExecutionProvider",),
+    "trt": ("TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider"),
     "directml": ("DmlExecutionProvider",),
-    "vitis": ("VitisAIExecutionProvider",),
     "gpu": ("CUDAExecutionProvider", "ROCMExecutionProvider", "DmlExecutionProvider"),
     "npu": ("QNNExecutionProvider", "VitisAIExecutionProvider", "OpenVINOExecutionProvider"),
 }

@@ -113,23 +113,6 @@ def _facts(adapter: str) -> tuple[str, str]:
 _MISSING = re.compile(r"No module named '([\w.]+)'")
 
 
-def start_hint(target: Target, trouble: str) -> str:
-    """Return advice for a target that could not start because a module is missing; empty if there is none."""
-    missing = _MISSING.search(trouble)
-    if not missing or target.is_command or target.adapter == "backend":
-        return ""
-    if way_to_install(target, trouble):
-        return "'onnxspec targets' says what installs it"
-    if not target.adapter.endswith(".py"):
-        return ""
-    interpreter = target.command[0] if target.command else sys.executable
-    beside = Path(target.adapter).absolute().parent
-    return (
-        f"{missing[1]} is neither installed for {interpreter} nor in {beside}: install it, or name its folder in "
-        'targets.toml, environment = { PYTHONPATH = "..." }'
-    )
-
-
 def way_to_install(target: Target, trouble: str) -> str:
     """Return a command for a target whose runtime is missing; empty if none is known."""
     if target.is_command:

@@ -207,14 +207,10 @@ def test_names_that_are_always_there() -> None:
 
 
 SHORT_NAMES = {
-    **{"tensorrt": "Tensorrt", "TensorRT": "Tensorrt", "trt": "Tensorrt", "tensort": "Tensorrt"},
-    **{"tensor-rt": "Tensorrt", "nv_tensorrt_rtx": "NvTensorRTRTX", "tensorrt-rtx": "NvTensorRTRTX"},
-    **{"cuda": "CUDA", "onnxruntime-gpu": "CUDA", "gpu": "CUDA", "CUDAExecutionProvider": "CUDA"},
-    **{"migraphx": "MIGraphX", "migrapx": "MIGraphX", "MIGraphXExecutionProvder": "MIGraphX"},
+    **{"TensorRT": "Tensorrt", "trt": "Tensorrt", "tensort": "Tensorrt", "nv_tensorrt_rtx": "NvTensorRTRTX"},
+    **{"onnxruntime-gpu": "CUDA", "gpu": "CUDA", "CUDAExecutionProvider": "CUDA", "vitis_ai": "VitisAI"},
     **{"onnxruntime:openvino": "OpenVINO", "ort-openvino": "OpenVINO", "onnxruntime-openvino": "OpenVINO"},
-    **{"qnn": "QNN", "npu": "QNN", "vitisai": "VitisAI", "vitis_ai": "VitisAI", "vitis": "VitisAI"},
-    **{"dml": "Dml", "directml": "Dml", "onnxruntime-directml": "Dml", "coreml": "CoreML", "webgpu": "WebGpu"},
-    **{"ROCMExecutionProvider": "ROCM", "cpu": "CPU", "onnxruntime:CUDAExecutionProvdr": "CUDA"},
+    **{"npu": "QNN", "vitis": "VitisAI", "directml": "Dml", "onnxruntime:CUDAExecutionProvdr": "CUDA"},
 }
 """Names of providers as people write them, without those that have a table in the targets file below."""
 
@@ -386,7 +382,6 @@ def test_a_package_is_suggested_only_if_the_adapter_declares_one(tmp_path: Path)
     adapter = tmp_path / "own_adapter.py"
     adapter.write_text(BESIDE)
     target = Target("own", str(adapter))
-    expected = f"helper_beside is neither installed for {sys.executable} nor in {tmp_path}"
-    assert could_not_start(target, reason).startswith(f"could not start: {reason}; {expected}")
+    assert could_not_start(target, reason) == f"could not start: {reason}"
     adapter.write_text(f'"""Adapter. Package: own-runtime."""\n{BESIDE}')
     assert could_not_start(target, reason).endswith("; 'onnxspec targets' says what installs it")
