@@ -348,9 +348,8 @@ def _conforming(trials: Any, off: float = 0.0) -> list[Any]:
     from onnxspec.reference.operators.operator import dtype_of
 
     def implementation(node: Any, inputs: Any) -> dict[str, Any]:
-        own = resolve(node, inputs)
-        numbers = evaluate(node, inputs)
-        return {name: (number * (1 + off)).astype(dtype_of(own, name)) for name, number in numbers.items()}
+        own, numbers = resolve(node, inputs), evaluate(node, inputs)
+        return {name: (number * (1 + off)).astype(dtype_of(node, own, name)) for name, number in numbers.items()}
 
     return [staged_outcome(trial, implementation) for trial in trials]
 

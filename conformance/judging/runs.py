@@ -209,7 +209,7 @@ def malformed(
     for name, array in outputs.items():
         if array is None and name == "Y" and "sequence_output" in open_questions:
             continue
-        judgement = wrong_form(name, array, c.shape_of(name), dtype_of(c, name))
+        judgement = wrong_form(name, array, c.shape_of(name), dtype_of(node, c, name))
         if judgement is not None:
             return judgement
     return None

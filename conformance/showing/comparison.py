@@ -114,7 +114,7 @@ class Comparison:
             "got": None if got is None else float(got[index]),
             "ratio": None if ratio is None or np.isnan(ratio[index]) else float(ratio[index]),
             "convention": e.conventional,
-            "levels": dtype_of(c, output).kind in "iu",
+            "levels": dtype_of(self.run.node, c, output).kind in "iu",
             "undefined": undefined is not None and bool(np.broadcast_to(undefined, shape)[index]),
         }
 
@@ -209,6 +209,6 @@ def _run(trial: Trial, node: Node, feed: Feed, arrays: Sequence[NDArray[Any] | N
     outputs = {
         name: array
         for name, array in named
-        if array is not None and array.dtype == dtype_of(c, name) and array.shape == c.shape_of(name)
+        if array is not None and array.dtype == dtype_of(node, c, name) and array.shape == c.shape_of(name)
     }
     return NodeRun(replace(node, outputs=node.operator.outputs), feed.inputs, outputs, trial)

@@ -47,21 +47,6 @@ def _formula(activation: Activation, x: Array, form: Format) -> Array:
     return formula().astype(x.dtype) if formula else _exact(activation, x, form)
 
 
-def _careful(activation: Activation, x: Array, form: Format) -> Array:
-    """Evaluate formulas that neither overflow nor cancel: Sigmoid from tanh, expm1, log1p."""
-    kind = x.dtype.type
-    a, half = kind(activation.alpha.value), kind(0.5)
-    formulas: dict[str, Callable[[], Array]] = {
-        "Sigmoid": lambda: half * np.tanh(half * x) + half,
-        "Elu": lambda: np.maximum(x, kind(0)) + a * np.expm1(np.minimum(x, kind(0))),
-        "Softplus": lambda: np.maximum(x, kind(0)) + np.log1p(np.exp(-np.abs(x))),
-        "HardSigmoid": lambda: np.clip(a * x + kind(activation.beta.value), kind(0), kind(1)),
-        "LeakyRelu": lambda: np.maximum(x, kind(0)) + a * np.minimum(x, kind(0)),
-    }
-    formula = formulas.get(activation.name)
-    return formula().astype(x.dtype) if formula else _formula(activation, x, form)
-
-
 def _logistic(activation: Activation, x: Array, form: Format) -> Array:
     """Evaluate Tanh as 2 sigmoid(2x) - 1. It cancels near zero, where the envelope is absolute."""
     one, two = x.dtype.type(1), x.dtype.type(2)
@@ -164,7 +149,6 @@ def _reciprocal(activation: Activation, x: Array, form: Format) -> Array:
 EVALUATIONS: dict[str, Evaluation] = {
     "exact": _exact,
     "formula": _formula,
-    "careful": _careful,
     "logistic": _logistic,
     "loose": _loose,
     "edge": _edge,

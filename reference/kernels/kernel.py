@@ -49,10 +49,9 @@ class Style:
     stores_state
         Whether states are rounded to the tensor's type between steps.
     activation
-        ``exact`` (rounded once), ``formula`` (the document's, in the work format), ``careful`` (formulas that neither
-        overflow nor cancel), ``logistic`` (tanh from sigmoid), ``loose`` (anywhere in three quarters of the standard
-        envelope), ``edge`` (at the limits of these three quarters), ``divided`` (quotients within 2.5 ulp),
-        ``reciprocal`` (products with reciprocals within 2.5 ulp).
+        ``exact`` (rounded once), ``formula`` (the document's, in the work format), ``logistic`` (tanh from sigmoid),
+        ``loose`` (anywhere in three quarters of the standard envelope), ``edge`` (at the limits of these three
+        quarters), ``divided`` (quotients within 2.5 ulp), ``reciprocal`` (products with reciprocals within 2.5 ulp).
     flushes
         Whether subnormal numbers become zero; this conforms only in the class ``flushing``.
     swallows_nan

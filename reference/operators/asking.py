@@ -98,8 +98,8 @@ def returned_in_order(node: Node, inputs: Arrays) -> dict[str, Array]:
     numbers = evaluate_in_order(node, inputs)
     return {
         name: resolved.format.nearest(number)
-        if dtype_of(resolved, name) == resolved.format.dtype
-        else number.astype(dtype_of(resolved, name))
+        if dtype_of(node, resolved, name) == resolved.format.dtype
+        else number.astype(dtype_of(node, resolved, name))
         for name, number in numbers.items()
     }
 
@@ -189,7 +189,7 @@ def _error_ratio(node: Node, inputs: Arrays, got: Arrays, interpretations: Inter
     c = resolve(node, inputs, interpretations)
     for name in node.outputs:
         array = got.get(name)
-        if array is None or array.dtype != dtype_of(c, name) or array.shape != c.shape_of(name):
+        if array is None or array.dtype != dtype_of(node, c, name) or array.shape != c.shape_of(name):
             return np.inf
     worst = 0.0
     for expectation in expect(node, inputs, got, interpretations=interpretations):

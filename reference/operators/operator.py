@@ -39,9 +39,9 @@ Resolved: TypeAlias = "Configuration | Computed"
 """A node with its inputs, sizes and attributes resolved."""
 
 
-def dtype_of(resolved: Resolved, output: str) -> np.dtype[Any]:
+def dtype_of(node: Node, resolved: Resolved, output: str) -> np.dtype[Any]:
     """Return the dtype of an output: the type of all tensors, or the codec's if the output is quantized."""
-    codec = getattr(resolved, "codecs", {}).get(output)
+    codec = node.codecs.get(output)
     return output_type(resolved, output) if codec is None else codec.dtype
 
 

@@ -9,8 +9,8 @@ the three nodes define it, and ``quantized``, as in kernels that store levels on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..numbers.bounding import Bounding
 from ..recurrent.configuration import steps_first
 from ..recurrent.expectation import WIDEST_SHARE, Expectation, Measure, valid_elements
 from ..recurrent.node import Node, Steps
-from .operator import Arrays, Classes, Conforming, Operator, Outputs, Resolved
+from .operator import Arrays, Classes, Conforming, Operator, Outputs
 
 Array = NDArray[Any]
 
@@ -50,19 +50,6 @@ roundings. Of 65,536 levels it is 64, still a quarter of one 8-bit level."""
 def ceiling(bits: int) -> int:
     """Return the number of levels by which outputs of so many bits may be off in any class."""
     return _CEILINGS[bits]
-
-
-@dataclass(frozen=True)
-class _Resolved:
-    """A node resolved with dequantized inputs; its outputs may be levels."""
-
-    plain: Any
-    codecs: Mapping[str, Codec]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(self.plain, name)
 
 
 class _Known(Bounding):
@@ -114,18 +101,14 @@ class Quantized(Operator):
             )
         return outputs
 
-    def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Resolved:
+    def resolve(self, node: Node, inputs: Arrays, interpretations: Interpretations | None = None) -> Any:
         """Return the node resolved with dequantized inputs."""
-        resolved: Any = _Resolved(self._resolved(node, inputs, interpretations), node.codecs)
-        return resolved  # type: ignore[no-any-return]
-
-    def _resolved(self, node: Node, inputs: Arrays, interpretations: Interpretations | None) -> Any:
         return self.operator.resolve(_plain(node), _numbers(node, inputs), interpretations)
 
     def open_questions(self, node: Node, inputs: Arrays) -> frozenset[str]:
         """Return the open questions of the node alone, and that of its state."""
         open_questions = self.operator.open_questions(_plain(node), _numbers(node, inputs))
-        has_steps = self._resolved(node, inputs, None).T > 1
+        has_steps = self.resolve(node, inputs).T > 1
         return open_questions | {STATE.name} if has_steps and _state_codec(node) is not None else open_questions
 
     def classes(self, accuracy: str, type: str) -> Classes:
@@ -148,7 +131,7 @@ class Quantized(Operator):
         # An operator's own arithmetics do not define the quantization of its outputs.
         accuracy = accuracy if accuracy in ACCURACY_CLASSES else "standard"
         node, inputs, faults = _at_levels(node, inputs, faults)
-        c = self._resolved(node, inputs, choices)
+        c = self.resolve(node, inputs, choices)
         with np.errstate(over="ignore", invalid="ignore"):
             numbers = self._bounds(node, inputs, observed.get("Y"), accuracy, choices, c)
         answer = self._numbers(node, inputs, faults, choices) if faults else {}
@@ -228,7 +211,7 @@ class Quantized(Operator):
         node, inputs, faults = _at_levels(node, inputs, faults)
         numbers = _numbers(node, inputs)
         if STATE_CODEC in node.codecs and not faults:
-            c = self._resolved(node, inputs, interpretations)
+            c = self.resolve(node, inputs, interpretations)
             known = self._bounds(node, inputs, None, "standard", interpretations or USUAL, c)
             answer = {name: known[name].value.astype(c.format.dtype) for name in node.outputs}
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,32 +16,7 @@ Number = Any
 Steps = NDArray[np.int64]
 
 
-class Operands(Protocol):
-    """The operands of products. Two are equal if they make the same of all numbers.
-
-    by_clock
-        Whether the reverse direction computes the steps of all rows at one position of X at the same time. Shorter rows
-        then wait, with their initial states.
-    """
-
-    @property
-    def by_clock(self) -> bool: ...
-
-    def beside(self, runs: int) -> Operands:
-        """Return operands of several runs side by side in the batch, each with its own ranges."""
-
-    def of_inputs(self, X: Number, lengths: Steps, positions: Steps | slice) -> Number:
-        """Return the operand of X (T, N, I), in processing order. `positions`: from that order into X's."""
-
-    def of_states(self, states: Number, had: Steps, lengths: Steps) -> Number:
-        """Return the operands of the states before some steps (steps, N, H).
-
-        had
-            (steps, N): steps that a row has had; below 0 while it waits, beyond its length after its last step.
-        """
-
-
-def multiplied(operands: Operands, before: Number, T: int, lengths: Steps, wait: Steps | None) -> Number:
+def multiplied(operands: Any, before: Number, T: int, lengths: Steps, wait: Steps | None) -> Number:
     """Return the operands of the states before all steps (T, N, H)."""
     had = steps_had(0, T, len(lengths), wait)
     if (lengths == T).all():
@@ -188,7 +163,8 @@ class Cell:
     without_defaults
         Versions whose document gives no default coefficients of activations.
     operands
-        Numbers that replace X and states in products (`Operands`); None: X and states themselves.
+        Function from interpretations, and whether rows differ in length, to the numbers that replace X and states in
+        products (:class:`..operators.dynamic_quantize_lstm.QuantizedOperands`); None: X and states themselves.
     questions
         Ambiguities of `operands` for a node's T, its rows' lengths and its directions.
     domain

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..documents.interpretations import USUAL, Interpretations, Question
 from ..numbers.accuracy import Format, format_of
 from ..numbers.activations import THRESHOLDED_RELU_ABOVE, Activation, ActivationKind, Coefficient, kind_named
-from .cell import Cell, Operands
+from .cell import Cell
 from .node import (
     Illegal,
     IllegalNode,
@@ -107,7 +107,7 @@ class Configuration:
     outputs: tuple[str, ...]
     transposes: bool
     open_questions: frozenset[str]
-    operands: Operands | None = None
+    operands: Any = None
 
     @cached_property
     def ragged(self) -> bool:

@@ -187,7 +187,7 @@ class Direction:
     multiplied
         Numbers that replace `before` in products.
     wait
-        Steps that each row waits before its first one (:class:`.cell.Operands`); None: no row waits.
+        Steps that each row waits before its first one (``by_clock`` of the operands); None: no row waits.
     sums
         Xt*(W^T) + Wb and Ht-1*(R^T) + Rb of all steps, once they are computed; not of large nodes.
     """

@@ -83,8 +83,12 @@ class QuantizedOperands:
         return replace(self, runs=runs)
 
     def of_inputs(self, X: Any, lengths: NDArray[np.int64], positions: NDArray[np.int64] | slice) -> Any:
-        """Return X (T, N, I) as it is multiplied. No implementation computes steps after the longest row's last
-        step."""
+        """Return X (T, N, I), in processing order, as it is multiplied. No implementation computes steps after the
+        longest row's last step.
+
+        positions
+            Index from processing order into the positions of X.
+        """
         steps = np.arange(len(_values(X)))[:, np.newaxis]
         valid = steps < lengths
         selections = {"sequence": steps < lengths.max(initial=0), "first": steps < 1}
@@ -97,7 +101,11 @@ class QuantizedOperands:
         return in_order(self._quantized(in_order(X, order), chosen, size, whole=whole), order)
 
     def of_states(self, states: Any, had: NDArray[np.int64], lengths: NDArray[np.int64]) -> Any:
-        """Return Ht-1 (steps, N, H) as it is multiplied."""
+        """Return Ht-1 (steps, N, H) as it is multiplied.
+
+        had
+            (steps, N): steps that a row has had; below 0 while it waits, beyond its length after its last step.
+        """
         if not self.states:
             return states
         selections = {"batch": (had >= 0) & (had <= lengths), "running": (had >= 0) & (had < lengths)}
