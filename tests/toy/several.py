@@ -59,6 +59,6 @@ def answer() -> None:
 
 
 if __name__ == "__main__":
-    from . import leaky, masked, named  # noqa: F401 - registers them
+    from . import leaky, named  # noqa: F401 - registers them
 
     answer()
