@@ -5,9 +5,8 @@ No statement is made about a configuration that was not tested.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ...reference import fault_named
@@ -16,7 +15,7 @@ from ..judging.judgement import DECLINED, Verdict
 from ..judging.vocabulary import NO_FAILURE
 from ..probes.probe import worded
 from ..results.folder import read_folder
-from ..results.records import Finding, TargetRecord
+from ..results.records import Finding
 from ..results.result import Result
 from ..text import listed, plural
 from .rule import MEASURED, rules, workaround
@@ -33,8 +32,8 @@ class MeasuredTarget:
     """
 
     name: str
-    results: Sequence[Result]
-    findings: Sequence[Finding]
+    results: list[Result] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
 
     def results_like(self, node: SampleNode) -> list[Result]:
         """Return the results of a node's operator version and type."""
@@ -45,34 +44,32 @@ class MeasuredTarget:
 def measured_outcomes(targets: Sequence[MeasuredTarget], node: SampleNode) -> Iterator[Outcome]:
     """Yield the failures of targets that concern a node, and the targets without a recorded case for it."""
     for target in targets:
+        alike = target.results_like(node)
         for finding in target.findings:
-            results = [result for result in target.results_like(node) if result.case in finding["cases"]]
+            results = [result for result in alike if result.case in finding["cases"]]
             if results and _concerns(finding, node):
-                yield _of_finding(targets, target, finding, results, node)
-    for target in targets:
-        if not target.results_like(node):
+                text = _text(target.name, finding, results)
+                advice = (workaround(finding, node.operator), _passing(targets, finding), rules()[MEASURED].advice)
+                yield Broken(MEASURED, text, advice=" ".join(filter(None, advice)))
+        if not alike:
             like = f"{node.operator}-{node.node.since_version} in {node.element}"
             yield Missing(MEASURED, f"what {target.name} makes of it: no recorded case is of {like}")
 
 
-def _of_finding(
-    targets: Sequence[MeasuredTarget],
-    target: MeasuredTarget,
-    finding: Finding,
-    results: Sequence[Result],
-    node: SampleNode,
-) -> Broken:
+def _text(target: str, finding: Finding, results: Sequence[Result]) -> str:
     count = plural(len(results), "recorded case")
-    text = f"{target.name}: {finding['title']}, in {count} of this operator and type, such as {results[0].case}"
+    text = f"{target}: {finding['title']}, in {count} of this operator and type, such as {results[0].case}"
     if finding["why"]:
-        text += f"; known: {finding['why']}"
-    elif results[0].verdict in DECLINED:
-        text += f": {results[0].message}"
+        return f"{text}; known: {finding['why']}"
+    return f"{text}: {results[0].message}" if results[0].verdict in DECLINED else text
+
+
+def _passing(targets: Sequence[MeasuredTarget], finding: Finding) -> str:
+    """Return how many cases of a finding other targets pass."""
     cases = {*finding["cases"]}
     passing = {t.name: sum(r.case in cases and r.verdict is Verdict.PASS for r in t.results) for t in targets}
     passes = [f"{name} passes {count} of these cases" for name, count in passing.items() if count]
-    advice = (workaround(finding, node.operator), f"{listed(passes)}." if passes else "", rules()[MEASURED].advice)
-    return Broken(MEASURED, text, advice=" ".join(filter(None, advice)))
+    return f"{listed(passes)}." if passes else ""
 
 
 def _concerns(finding: Finding, node: SampleNode) -> bool:
@@ -82,25 +79,22 @@ def _concerns(finding: Finding, node: SampleNode) -> bool:
         return node.shows(fault)
     condition = finding["conditions"].partition(" (")[0]
     traits = {worded(trait) for trait in node.traits} | {node.operator, f"{node.operator} altogether"}
-    return condition in traits or any(f"{a} and {b}" == condition for a, b in itertools.permutations(traits, 2))
+    return condition in traits or traits.issuperset(condition.split(" and "))
 
 
 def read_measured(folders: Sequence[Path]) -> list[MeasuredTarget]:
     """Return the targets of recorded runs. Raise UserError."""
-    results: list[Result] = []
-    records: list[TargetRecord] = []
+    targets: dict[str, MeasuredTarget] = {}
     for folder in folders:
         run = read_folder(folder)
         if not run.results:
             raise UserError(f"{folder}: holds no results")
-        results += run.results
-        records += run.info["targets"] if run.info is not None else []
-    targets = []
-    for name in dict.fromkeys(result.target for result in results):
-        target_records = [record for record in records if record["name"] == name]
-        findings = [finding for record in target_records for finding in record["findings"] if _says_when(finding)]
-        targets.append(MeasuredTarget(name, [r for r in results if r.target == name], findings))
-    return targets
+        for result in run.results:
+            targets.setdefault(result.target, MeasuredTarget(result.target)).results.append(result)
+        for record in run.info["targets"] if run.info is not None else ():
+            if record["name"] in targets:
+                targets[record["name"]].findings.extend(filter(_says_when, record["findings"]))
+    return [*targets.values()]
 
 
 def _says_when(finding: Finding) -> bool:

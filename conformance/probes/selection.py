@@ -254,24 +254,26 @@ def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
     meant = _versions(selection, about)
     others = [] if selection.ops else [pair for pair in _versions(selection, operator_names()) if pair not in meant]
 
+    names = dict.fromkeys((selection.profile, *PROFILES[-2:]))
+
     @cache
     def by_id(name: str, op: str, version: int) -> Mapping[str, Probe]:
         return {probe.id: probe for probe in _listed(replace(selection, profile=name), [(op, version)])}
 
     def found(pattern: str) -> Iterable[Probe]:
-        places, everywhere = _places(pattern, (meant, others))
-        names = dict.fromkeys((selection.profile, *(PROFILES[-2:] if everywhere else ())))
-        tried: dict[str, Probe] = {}
-        for versions in places:
-            for name in names:
+        tried: list[str] = []
+        for group in (meant, others):
+            versions = [pair for pair in group if _may_have(pattern, *pair)]
+            for name in names if versions else ():
                 searched = [by_id(name, *pair) for pair in versions]
                 if hits := [probe for probes in searched for probe in _matching(pattern, probes)]:
                     return hits
-                tried |= {id: probe for probes in searched for id, probe in probes.items()}
+                tried += chain.from_iterable(searched)
+        tried = tried or [probe.id for probe in _listed(selection, [*meant, *others])]
         if not tried:
             return []
         among = f" among {selection.narrowed}" if selection.narrowed else ""
-        raise UnknownName("case", pattern, list(tried), among)
+        raise UnknownName("case", pattern, tried, among)
 
     ranks = {op: rank for rank, (op, _) in enumerate([*meant, *others])}
     probes = {probe.id: probe for pattern in selection.cases for probe in found(pattern)}
@@ -280,23 +282,11 @@ def _named(selection: Selection, about: Sequence[str]) -> list[Probe]:
 
 _WILD = re.compile(r"[*?[]")
 
-Versions = Sequence[tuple[str, int]]
 
-
-def _places(pattern: str, groups: Sequence[Versions]) -> tuple[list[Versions], bool]:
-    """Return the operator versions to search for a pattern, the likeliest first, and whether to search every profile.
-
-    Creating all cases takes seconds, so only versions whose ids may begin like the pattern are searched.
-    """
-    begins = _WILD.split(pattern)[0]
-
-    def may_have(op: str, version: int) -> bool:
-        prefix = f"{prefix_of(op)}-{version}."
-        return prefix.startswith(begins) or begins.startswith(prefix)
-
-    places = [[pair for pair in group if may_have(*pair)] for group in groups]
-    of_name = any(places)
-    return [group for group in (places if of_name else groups) if group], of_name or begins != pattern
+def _may_have(pattern: str, op: str, version: int) -> bool:
+    """Return whether ids of an operator version may begin like a pattern: creating all other cases takes seconds."""
+    begins, prefix = _WILD.split(pattern)[0], f"{prefix_of(op)}-{version}."
+    return prefix.startswith(begins) or begins.startswith(prefix)
 
 
 def _matching(pattern: str, probes: Mapping[str, Probe]) -> list[Probe]:
