@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import AttributeProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import AttributeProto, NodeProto, ValueInfoProto, helper
 
 from ...cases.axes.generator import uniform
 from ...cases.axes.tensors import held
 from ...cases.directories.graph_reading import OneNode, read_model
 from ...cases.directories.reading import NotOneNode
-from ...cases.specs.model import tensor_proto
+from ...cases.specs.model import dtype_named, element_type, finished, tensor_proto
 from ...reference import FORMATS, IllegalNode, OperatorVersion
 from ...reference.documents.tensors import Levels, Shape, sizes_known
 from ...reference.recurrent.computation import dequantized
@@ -194,31 +194,22 @@ def _model(
     shapes = {**{name: operator.tensors[name].shape(subject.layout) for name in asked if name}, **formal}
 
     def info(name: str) -> ValueInfoProto:
-        element = elements[name]
-        kind = FORMATS[element].onnx_type if element in FORMATS else helper.np_dtype_to_tensor_dtype(np.dtype(element))
         values = ((extent, extent.known(sizes)) for extent in shapes[name])
         shape = [str(extent) if value is None else value for extent, value in values]
-        return helper.make_tensor_value_info(name, kind, shape)
+        return helper.make_tensor_value_info(name, element_type(dtype_named(elements[name])), shape)
 
     graph = helper.make_graph(
         [node],
         located.path,
         [info(name) for name in names if name and name not in constants],
         [info(name) for name in asked if name],
-        [_tensor(name, constants[name]) for name in names if name in constants],
+        [tensor_proto(name, constants[name]) for name in names if name in constants],
     )
     opsets = {"": scope.opsets.get("", 1), domain: scope.opsets[domain]}
     ids = [helper.make_opsetid(d, v) for d, v in opsets.items()]
-    # From IR version 4 on initializers need not be inputs. (onnx's table has no opsets 2 to 4, which are as old as 5.)
-    ir_version = max(4, helper.find_min_ir_version_for([helper.make_opsetid("", max(opsets[""], 5))]))
-    made = helper.make_model(graph, producer_name="onnxspec", opset_imports=ids, ir_version=ir_version)
-    return bytes(made.SerializeToString(deterministic=True))
-
-
-def _tensor(name: str, array: Array) -> TensorProto:
-    if array.dtype.name in FORMATS or array.dtype == np.int32:
-        return tensor_proto(name, array)
-    return numpy_helper.from_array(array, name)
+    # From IR version 4 on initializers need not be inputs.
+    model = helper.make_model(graph, producer_name="onnxspec", opset_imports=ids, ir_version=4)
+    return finished(model, opsets[""])
 
 
 SEQUENCES = ((6, 2), (3, 1), (9, 3))
