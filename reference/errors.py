@@ -15,17 +15,9 @@ from typing import ClassVar
 
 
 class UserError(ValueError):
-    """A request that cannot be carried out; the message names the fault, the place and the reason in one line.
-
-    given
-        The part of the request that is meant, if it came from a list.
-    """
+    """A request that cannot be carried out; the message names the fault, the place and the reason in one line."""
 
     code: ClassVar[int] = 2
-
-    def __init__(self, message: str, given: str = "") -> None:
-        super().__init__(message)
-        self.given = given
 
 
 class DirectoryError(UserError):

@@ -109,15 +109,15 @@ def _emit_script(probe: Probe, target: Target | None) -> None:
 
 def _probe_of(case: str) -> Probe:
     """Return the case of that id, or the only one whose id begins so."""
-    names, origins = expanded([case])
+    names = expanded([case])
     if not names:
         fail(f"{case[1:]} names no case")
     probes: Sequence[Probe] = ()
     if len(names) == 1 and not is_portable(names[0]):
         with contextlib.suppress(UnknownName):
-            probes = select_probes(Selection(cases=(f"{names[0]}*",), origins=origins), operator_names())
+            probes = select_probes(Selection(cases=(f"{names[0]}*",)), operator_names())
     if not probes:  # an error names the case as it was given
-        probes = select_probes(Selection(cases=names, origins=origins), operator_names())
+        probes = select_probes(Selection(cases=names), operator_names())
     if len(probes) > 1:
         ids = [probe.id for probe in probes]
         rest = [f"... and {len(ids) - _NAMED} more"] if len(ids) > _NAMED else []

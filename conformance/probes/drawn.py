@@ -6,13 +6,10 @@ import re
 import secrets
 from collections.abc import Sequence
 
-from ...cases import family_of, operator_versions
+from ...cases import family_of
 from ...cases.profiles import NotListed
-from ...cases.profiles.random_cases import random_specs
-from ...cases.specs.family import drawn_operators
-from ...reference import FORMATS, operator_version, versions_of
+from ...reference import operator_version
 from ...reference.errors import UserError
-from .naming import UnknownName, require_known
 from .probe import Probe, SpecProbe
 
 MOST = 100_000
@@ -73,28 +70,3 @@ def fresh_profile(name: str) -> tuple[int, str] | None:
 def some_seed() -> str:
     """Return a new random seed."""
     return secrets.token_hex(4)
-
-
-def drawn_probes(
-    count: int,
-    seed: str,
-    ops: tuple[str, ...] = (),
-    versions: tuple[int, ...] = (),
-    types: tuple[str, ...] = (),
-) -> list[Probe]:
-    """Return fresh cases of some operators, versions and types.
-
-    Empty tuples mean all; for operators, all of ONNX's own. Raise UnknownName for an operator, version, type or
-    combination without fresh cases.
-    """
-    drawable = tuple(dict.fromkeys(op for op, _ in operator_versions(None))) if ops else drawn_operators()
-    existing_versions = sorted({version for op in drawable for version in versions_of(op)})
-    for kind, names, available in (("operator", ops, drawable), ("type", types, [*FORMATS])):
-        require_known(kind, names, available, " of fresh cases")
-    require_known("operator version", versions, existing_versions, " of fresh cases")
-    try:
-        specs = random_specs(count, seed, ops, versions, types)
-    except ValueError:
-        combination = f"{'|'.join(ops) or '*'}-{'|'.join(map(str, versions)) or '*'}:{'|'.join(types) or '*'}"
-        raise UnknownName("combination", combination, (), " of fresh cases") from None
-    return [SpecProbe(spec, True) for spec in specs]

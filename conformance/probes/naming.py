@@ -38,7 +38,7 @@ class UnknownName(UserError):
             help = MISSING.get(name, help)
         if kind == "case" and _WHOLE_ID.search(name):
             hint = hint or "smallest and random cases are in no profile: give the JSON that the finding's command has"
-        super().__init__("; ".join(filter(None, (f"unknown {kind} {text!r}{among}", help, hint))), name)
+        super().__init__("; ".join(filter(None, (f"unknown {kind} {text!r}{among}", help, hint))))
 
 
 def _nearest(given: str, known: Sequence[object]) -> list[str]:
@@ -66,27 +66,22 @@ def is_folder(word: str) -> bool:
     return is_portable(word) and not word.startswith("{")
 
 
-def expanded(words: Iterable[str], base: Path | None = None) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the words with each ``@FILE`` replaced by the lines of the file, and the origins of these lines.
+def expanded(words: Iterable[str], base: Path | None = None) -> tuple[str, ...]:
+    """Return the words with each ``@FILE`` replaced by the lines of the file.
 
     Empty lines and lines that begin with # are left out. Relative paths start from `base`; in a file they start from
     that file's folder. Raise UserError for a file that cannot be read.
     """
     names: list[str] = []
-    origins: dict[str, str] = {}
     for word in words:
         if not word.startswith("@"):
             names += _matching_folders(_from(base, word))
             continue
         path = (base or Path()) / word[1:]
-        for number, line in enumerate(_lines(path), 1):
-            text = line.strip()
-            if not text or text.startswith("#"):
-                continue
-            for name in _matching_folders(_from(path.parent, text)):
-                names.append(name)
-                origins.setdefault(name, f"{path}:{number}: ")
-    return tuple(names), origins
+        for text in map(str.strip, _lines(path)):
+            if text and not text.startswith("#"):
+                names += _matching_folders(_from(path.parent, text))
+    return tuple(names)
 
 
 def _matching_folders(word: str) -> list[str]:
@@ -132,7 +127,7 @@ def each_once(probes: Iterable[Probe]) -> list[Probe]:
     by_id: dict[str, Probe] = {}
     for probe in probes:
         if by_id.setdefault(probe.id, probe) != probe:
-            raise UserError(f"two cases that differ have the id {probe.id}: run them apart", probe.text)
+            raise UserError(f"two cases that differ have the id {probe.id}: run them apart")
     return list(by_id.values())
 
 
@@ -142,7 +137,7 @@ def _of_text(text: str) -> Probe:
             raise CaseTextError(f"its JSON has {_LONGEST_TEXT} characters at most, not {len(text)}")
         spec = case_from_json(parse(text))
     except (CaseTextError, MalformedJson) as error:
-        raise UserError(f"no case: {error}", text) from None
+        raise UserError(f"no case: {error}, in {text[:80]!r}") from None
     return SpecProbe(spec, True)
 
 
@@ -154,7 +149,7 @@ def _of_directory(word: str) -> Sequence[Probe]:
     try:
         probes = probe_directories([path], complaints.append)
     except DirectoryError as error:
-        raise UserError(str(error), word) from None
+        raise UserError(str(error)) from None
     if not probes:
-        raise UserError(complaints[0] if complaints else f"{path}: no test-case directory", word)
+        raise UserError(complaints[0] if complaints else f"{path}: no test-case directory")
     return probes

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain
 from pathlib import Path
 
 from ...cases import PROFILES, Spec, operator_versions, profile
+from ...cases.profiles.random_cases import random_specs
 from ...cases.specs.family import drawn_operators
 from ...reference import FORMATS, operator_names, operator_version, versions_of
 from ...reference.documents.operators import operator_called, prefix_of
 from ...reference.errors import UserError
-from .drawn import challenge_probes, drawn_probes, fresh_profile, split_nonce
+from .drawn import challenge_probes, fresh_profile, split_nonce
 from .naming import UnknownName as UnknownName
 from .naming import each_once, expanded, is_folder, is_portable, portable_probes, require_known
 from .probe import Probe, SpecProbe
@@ -29,8 +29,6 @@ class Selection:
     cases
         Case ids, or patterns of them with ``*`` and ``?``, of any profile. Or cases themselves: the JSON of their
         specs, or paths of test-case directories.
-    origins
-        For a name from a file, its file and line, as a prefix for messages.
     directories
         Folders of test-case directories, which are run instead of a profile.
     """
@@ -41,7 +39,6 @@ class Selection:
     types: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
-    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     @property
     def chosen(self) -> bool:
@@ -75,12 +72,12 @@ def selection_of(
 
     Raise UserError for a file of cases that cannot be read, and for versions of operators that cannot be combined.
     """
-    names, origins = expanded(cases or (), base)
+    names = expanded(cases or (), base)
     chosen, numbers = _operators_and_versions(list(ops or ()))
     selection = Selection(profile, chosen, numbers, tuple(types or ()))
-    if names and not origins and all(map(is_folder, names)):
+    if names and all(map(is_folder, names)):
         return replace(selection, profile="directories", directories=names)
-    return replace(selection, cases=names, origins=origins)
+    return replace(selection, cases=names)
 
 
 def operator_version_called(text: str) -> tuple[str, str]:
@@ -142,32 +139,25 @@ def select_probes(selection: Selection, about: Sequence[str]) -> list[Probe]:
         fresh = (challenge_probes(nonce, *pair, selection.types) for pair in _versions(selection, about))
         return pinned if selection.cases else _joined(chain(pinned, *fresh))
     fresh_cases = fresh_profile(selection.profile)
-    with _told_where(selection):
-        if fresh_cases is not None and not selection.cases:
-            count, seed = fresh_cases
-            ops = selection.ops or tuple(op for op in about if op in drawn_operators()) or tuple(about)
-            return drawn_probes(count, seed, ops, selection.versions, selection.types)
-        portable = portable_probes(word for word in selection.cases if is_portable(word))
-        portable = narrow(selection, portable, " among the cases given") if portable else []
-        named = tuple(word for word in selection.cases if not is_portable(word))
-        listed = _of_profile(replace(selection, cases=named), about) if named or not portable else []
-        return _joined([*listed, *portable]) if portable else listed
+    if fresh_cases is not None and not selection.cases:
+        count, seed = fresh_cases
+        ops = selection.ops or tuple(op for op in about if op in drawn_operators()) or tuple(about)
+        chosen_versions(selection, ops)
+        try:
+            specs = random_specs(count, seed, ops, selection.versions, selection.types)
+        except ValueError:
+            raise UnknownName("combination", selection.narrowed, (), " of fresh cases") from None
+        return [SpecProbe(spec, True) for spec in specs]
+    portable = portable_probes(word for word in selection.cases if is_portable(word))
+    portable = narrow(selection, portable, " among the cases given") if portable else []
+    named = tuple(word for word in selection.cases if not is_portable(word))
+    listed = _of_profile(replace(selection, cases=named), about) if named or not portable else []
+    return _joined([*listed, *portable]) if portable else listed
 
 
 def _joined(probes: Iterable[Probe]) -> list[Probe]:
     """Return probes without duplicates. Forbidden models come last, as in a profile."""
     return sorted(each_once(probes), key=lambda probe: "illegal" in probe.features)
-
-
-@contextmanager
-def _told_where(selection: Selection) -> Iterator[None]:
-    """Prefix error messages about a name from a file with its file and line."""
-    try:
-        yield
-    except UserError as error:
-        if where := selection.origins.get(error.given, ""):
-            raise UserError(f"{where}{error}", error.given) from None
-        raise
 
 
 def meant_for(operators: Sequence[str], selection: Selection, probes: Iterable[Probe]) -> Iterator[Probe]:

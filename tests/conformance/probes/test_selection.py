@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from onnxspec.cases import PROFILES, operator_versions, profile
-from onnxspec.conformance.probes.drawn import drawn_probes, fresh_profile, fresh_profile_name, some_seed
+from onnxspec.cases import PROFILES, Spec, operator_versions, profile
+from onnxspec.cases.profiles.random_cases import random_specs
+from onnxspec.conformance.probes.drawn import fresh_profile, fresh_profile_name, some_seed
 from onnxspec.conformance.probes.naming import UnknownName
 from onnxspec.conformance.probes.selection import Selection, operator_types, select, select_probes
 from onnxspec.conformance.results.expected.entries import decidable_entries
@@ -78,6 +79,9 @@ def test_a_name_is_not_compared_with_every_case() -> None:
         (Selection(types=("FLOAT16",)), "type 'FLOAT16'", "nearest: float16"),
         (Selection(versions=(7,), types=("bfloat16",)), "'*-7:bfloat16' in profile core", "LSTM-22:bfloat16"),
         (Selection(versions=(7,), types=("bfloat16",), cases=("*",)), "'*-7:bfloat16'", "LSTM-22:bfloat16"),
+        (Selection("random-5-seed-0", ops=("LSMT",)), "operator 'LSMT'", "nearest: LSTM"),
+        (Selection("random-5-seed-0", versions=(15,)), "operator version '15'", "nearest: 14"),
+        (Selection("random-5-seed-0", versions=(14,), types=("bfloat16",)), "'*-14:bfloat16'", "of fresh cases"),
         # Other options leave the case out.
         (Selection(versions=(1,), types=("float64",), cases=(OF_VERSION_1,)), f"'{OF_VERSION_1}'", "among *-1:float64"),
     ],
@@ -100,48 +104,32 @@ def test_requirements_can_be_made_of_every_version_and_type() -> None:
 # Fresh cases: in no profile, reproducible from the seed, and with the command that draws them again
 
 
-def ids(count: int, seed: str, **narrowed: tuple[str, ...]) -> list[str]:
-    return [probe.id for probe in drawn_probes(count, seed, **narrowed)]  # type: ignore[arg-type]
+def fresh(count: int, **narrowed: tuple[object, ...]) -> list[Spec]:
+    return select(Selection(f"random-{count}-seed-0", **narrowed))  # type: ignore[arg-type]
 
 
 def test_no_profile_holds_them() -> None:
     pinned = {spec.id for op, version in recurrent_versions() for spec in profile("core", op, version)}
-    assert not pinned & set(ids(150, "0"))
+    assert not pinned & {spec.id for spec in fresh(150)}
 
 
 def test_operators_take_turns_and_a_selection_narrows_them() -> None:
-    assert [probe.op for probe in drawn_probes(6, "0")] == ["LSTM", "GRU", "RNN"] * 2
-    chosen = drawn_probes(10, "0", ("GRU",), (14,), ("float16",))
-    assert {(p.op, p.version, p.type) for p in chosen} == {("GRU", 14, "float16")}
-    assert {p.op for p in drawn_probes(9, "0", (), (3,))} == {"GRU"}
-
-
-@pytest.mark.parametrize(
-    ("narrowed", "complaint"),
-    [
-        ({"ops": ("LSMT",)}, "unknown operator 'LSMT' of fresh cases; nearest: LSTM"),
-        ({"versions": (15,)}, "unknown operator version '15' of fresh cases; nearest: 14"),
-        ({"versions": (14,), "types": ("bfloat16",)}, "unknown combination '.-14:bfloat16' of fresh cases"),
-    ],
-)
-def test_what_cannot_be_drawn_is_said(narrowed: dict[str, tuple[str, ...]], complaint: str) -> None:
-    with pytest.raises(UnknownName, match=f"^{complaint}"):
-        drawn_probes(5, "0", **narrowed)  # type: ignore[arg-type]
+    assert [spec.op for spec in fresh(6)] == ["LSTM", "GRU", "RNN"] * 2
+    chosen = fresh(10, ops=("GRU",), versions=(14,), types=("float16",))
+    assert {(spec.op, spec.version, spec.type) for spec in chosen} == {("GRU", 14, "float16")}
+    assert {spec.op for spec in fresh(9, versions=(3,))} == {"GRU"}
 
 
 def test_a_name_stands_for_them_wherever_a_profile_does() -> None:
     name = fresh_profile_name(4, "S.1")
     assert name == "random-4-seed-S.1"
     assert fresh_profile(name) == (4, "S.1")
-    assert [p.id for p in select_probes(Selection(name), ())] == ids(4, "S.1")
+    probes = select_probes(Selection(name), ())
+    assert [probe.id for probe in probes] == [spec.id for spec in random_specs(4, "S.1")]
+    assert probes[0].repeat("onnxruntime")[2] == probes[0].text
     assert fresh_profile("core") is None
     assert fresh_profile("random-0-seed-1") is None
     assert fresh_profile(fresh_profile_name(1, some_seed())) is not None
     assert decidable_entries((), set(), name) == []
     with pytest.raises(UserError, match="no seed: 'a b'"):
         fresh_profile_name(4, "a b")
-
-
-def test_each_is_repeated_by_its_own_text() -> None:
-    (probe,) = drawn_probes(1, "0")
-    assert probe.repeat("onnxruntime")[2] == probe.text
