@@ -43,9 +43,8 @@ def main() -> None:
         page = write_report([run], folder / "report")
         with Browser(path) as browser:
             browser.size(WIDTH, HEIGHT)
-            browser.system_theme("light")
             browser.open(page.resolve().as_uri())
-            browser.screenshot(PICTURE)
+            browser.page.screenshot(path=PICTURE)
     size = PICTURE.stat().st_size
     if size > LARGEST:
         sys.exit(f"{PICTURE} has {size:,} bytes, more than {LARGEST:,}: take a smaller window")

@@ -133,11 +133,6 @@
     return element;
   }
   more.addEventListener("click", () => draw()?.querySelector("a").focus());
-  body.addEventListener("keydown", (event) => {
-    const next = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[event.key];
-    const other = next && event.target.closest("tr")[next]?.querySelector("a");
-    if (other) { event.preventDefault(); other.focus(); }
-  });
   table.tHead.addEventListener("click", (event) => {
     const name = event.target.closest("button")?.dataset.sort;
     if (!name) return;

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any
 
-from playwright.sync_api import Error, sync_playwright
+from playwright.sync_api import Error, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60.0
@@ -22,15 +21,17 @@ def find_browser() -> str | None:
 
 
 class Browser:
-    """Browser with one page, and its requests and console lines since the page was opened; a context manager."""
+    """Browser with one page; ``complaints`` and ``requests`` are those since the page was opened; a context manager."""
+
+    page: Page
 
     def __init__(self, path: str) -> None:
         self._playwright = sync_playwright().start()
         # In a container, root cannot start Chromium's sandbox; the pages are our own.
         options = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
         self._browser = self._playwright.chromium.launch(executable_path=path, args=options)
-        self._complaints: list[str] = []
-        self._requests: list[str] = []
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
 
     def __enter__(self) -> Browser:
         return self
@@ -47,13 +48,9 @@ class Browser:
             context.close()
         viewport: Any = {"width": width, "height": height}
         self.page = self._browser.new_context(viewport=viewport, is_mobile=phone, color_scheme="light").new_page()
-        self.page.on("console", lambda message: self._complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self._complaints.append(str(error)))
-        self.page.on("request", lambda request: self._requests.append(request.url))
-
-    def system_theme(self, name: Literal["light", "dark"]) -> None:
-        """Set the system's preferred colour scheme."""
-        self.page.emulate_media(color_scheme=name)
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
 
     def js(self, expression: str) -> Any:
         """Evaluate an expression in the page and return its awaited value."""
@@ -62,8 +59,8 @@ class Browser:
     def open(self, url: str) -> float:
         """Open an address in an empty window and return the seconds until the page is drawn. Clear earlier events."""
         self.page.goto("about:blank")
-        self._complaints.clear()
-        self._requests.clear()
+        self.complaints.clear()
+        self.requests.clear()
         start = time.monotonic()
         self.page.goto(url)
         self.settle()
@@ -92,17 +89,3 @@ class Browser:
         """Click with the mouse on the first element that matches a selector."""
         self.page.locator(selector).first.click()
         self.settle()
-
-    def screenshot(self, path: Path) -> None:
-        """Write the visible part of the page as PNG."""
-        self.page.screenshot(path=path)
-
-    def complaints(self) -> list[str]:
-        """Return the exceptions and console lines since the page was opened."""
-        self.js("0")  # pending events arrive before the answer
-        return self._complaints
-
-    def requests(self) -> list[str]:
-        """Return the addresses requested since the page was opened."""
-        self.js("0")
-        return self._requests
