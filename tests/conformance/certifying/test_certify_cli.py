@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..miniatures import Finished
-from .packages import STATEMENT, Files, claimed, edited, mended
+from .conftest import STATEMENT, Files, claimed, edited, mended
 
 Inside = Callable[..., Finished]
 

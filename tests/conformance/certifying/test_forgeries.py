@@ -22,7 +22,7 @@ from onnxspec.conformance.certifying.replay import Replay, replay
 from onnxspec.conformance.certifying.trial import reported_in, trial_of
 
 from ..miniatures import Finished, naming, pick
-from .packages import (
+from .conftest import (
     ENVIRONMENT,
     RESULTS,
     RUN,

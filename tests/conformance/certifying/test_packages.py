@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 from onnxspec.conformance.certifying.package import read_package
 from onnxspec.reference.errors import UserError
 
-from .packages import STATEMENT, SUITE, TODAY, Change, Files, claimed, edited, mended, packed, raw, verified
+from .conftest import STATEMENT, SUITE, TODAY, Change, Files, claimed, edited, mended, packed, raw, verified
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "schema" / "certificate"
 DAY = datetime.timedelta(days=1)

@@ -1,4 +1,4 @@
-"""Certification levels: conditions to reach them, reasons to deny them, and the effect of waivers."""
+"""Certification levels: conditions to reach them, reasons to deny them, waivers, and proofs of where models ran."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from msgspec import structs
 from onnxspec.cases import family_of, operator_versions
 from onnxspec.conformance.certifying.records import RowRecord, WaiverRecord
 from onnxspec.conformance.certifying.rows import most_open, rows_of
+from onnxspec.conformance.certifying.trial import placement_of, unproved
+from onnxspec.conformance.certifying.waivers import LONGEST, expired, read_waivers
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import Probe, SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select_probes
 from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.workers.job import Outcome
 from onnxspec.reference import operator_version
+from onnxspec.reference.errors import RecordError
 
 DAY = datetime.date(2026, 11, 22)
 WAIVER = WaiverRecord(reason="known", owner="Jo", expires="2026-12-31", clause="rnn.*")
@@ -182,3 +186,93 @@ def test_errors_that_lean_are_told_and_deny_only_the_class_that_excludes_them() 
     assert "errors lean to one side, which leaves 22 of 24 digits; class strict excludes that" in against
     right = row(results(), accuracy="strict")
     assert (right.status, right.leaning) == ("certified", "")
+
+
+# Files of waivers
+
+GOOD = b"""
+[[waiver]]
+op = "LSTM"
+clause = "lstm.activations*"
+types = ["float32"]
+reason = "known"
+owner = "Jo"
+expires = 2027-03-31
+"""
+
+
+def test_a_waiver_is_read_and_holds_to_the_end_of_its_last_day() -> None:
+    (waiver,) = read_waivers(GOOD, "w.toml")
+    assert (waiver.op, waiver.clause, waiver.types) == ("LSTM", "lstm.activations*", ("float32",))
+    assert not expired(waiver, datetime.date(2027, 3, 31))
+    assert expired(waiver, datetime.date(2027, 4, 1))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "why"),
+    [
+        (b'reason = "known"', b'reason = " "', "reason is a text"),
+        (b'owner = "Jo"', b"", "owner"),
+        (b"2027-03-31", b'"soon"', "no day"),
+        (b"lstm.activations*", b"lstm.nothing", "no clause is"),
+        (b'op = "LSTM"', b'op = "LSMT"', "no operator"),
+        (b"float32", b"float33", "no type"),
+        (b'owner = "Jo"', b'owner = "Jo"\nseverity = 1', "unknown key"),
+        (b"clause = ", b'verdict = "crashed"\nclause = ', "one of them"),
+        (b'clause = "lstm.activations*"', b'verdict = "pass"', "no failing verdict"),
+        (b"[[waiver]]", b"[[waivers]]", "nothing else"),
+        (b"[[waiver]]", b"[[waiver]", "w.toml"),
+        (b"known", b"\xff", "w.toml"),
+        (b"known", b"#" * (LONGEST + 1), "KiB"),
+        (GOOD, GOOD * 101, "at most"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_a_line(before: bytes, after: bytes, why: str) -> None:
+    with pytest.raises(RecordError, match=why) as error:
+        read_waivers(GOOD.replace(before, after), "w.toml")
+    assert "\n" not in str(error.value)
+    assert str(error.value).startswith("w.toml")
+
+
+# Proofs of where models ran
+
+EP = "OpenVINOExecutionProvider"
+
+
+def ran(proof: str, status: str = "ran") -> tuple[Outcome, ...]:
+    return (Outcome("a", status, proof=proof),)
+
+
+@pytest.mark.parametrize(
+    ("proof", "wrapped", "kind"),
+    [
+        (f"assignment record: {EP}: LSTM lstm", False, "record"),
+        (f"assignment record: {EP}: GRU gru; [graph of QNN: 2 Gru in float32]", False, "record"),
+        (f"profile: {EP}: OpenVINO-subgraph_1 x", False, "profile"),
+        (f"assignment record: {EP}: LSTM a; CPUExecutionProvider: LSTM b", False, "none"),
+        ("assignment record: CPUExecutionProvider: LSTM lstm", False, "none"),
+        ("assignment record: no node", False, "none"),
+        (f"trust me: {EP}: LSTM lstm", False, "none"),
+        ("", False, "none"),
+        # The nodes around a wrapped one may be anywhere, but they prove nothing.
+        (f"assignment record: CPUExecutionProvider: Neg n; {EP}: LSTM lstm", True, "record"),
+        (f"assignment record: CPUExecutionProvider: Neg n; {EP}: LSTM lstm", False, "none"),
+        ("assignment record: CPUExecutionProvider: Neg n", True, "none"),
+    ],
+)
+def test_a_proof_names_the_provider_for_every_node(proof: str, wrapped: bool, kind: str) -> None:
+    record = placement_of(EP, wrapped, {"a": ran(proof)})
+    assert (record.proof, record.cases) == (kind, int(kind != "none"))
+    assert list(unproved(EP, wrapped, {"a": ran(proof)})) == ([] if kind != "none" else ["a"])
+
+
+def test_a_target_in_one_place_and_a_case_that_did_not_run_need_no_proof() -> None:
+    assert placement_of("CPUExecutionProvider", False, {"a": ran("")}).proof == "not needed"
+    assert placement_of("", False, {"a": ran("")}).proof == "not needed"
+    assert not list(unproved(EP, False, {"a": ran("", "refused")}))
+
+
+def test_records_and_profiles_together_are_told_as_that() -> None:
+    both = {"a": ran(f"profile: {EP}: LSTM x"), "b": ran(f"assignment record: {EP}: LSTM x")}
+    record = placement_of(EP, False, both)
+    assert (record.proof, record.cases) == ("mixed", 2)

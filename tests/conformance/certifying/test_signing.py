@@ -16,7 +16,7 @@ from onnxspec.conformance.certifying.signing import envelope_of, key_id, read_ke
 from onnxspec.reference.errors import UserError
 
 from ..miniatures import Finished
-from .packages import STATEMENT, Files, attested_files, documented, packed, verified
+from .conftest import STATEMENT, Files, attested_files, documented, packed, verified
 
 pytest.importorskip("cryptography", reason="needs onnxspec[sign], which [test] brings")
 
