@@ -1,4 +1,4 @@
-"""One target in one run: its results and their counts."""
+"""One target in one run: its results and their counts by verdict."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple, TypeVar
 
-from ..conformance.judging.judgement import Verdict
+from msgspec import Struct, field
+
+from ..conformance.judging.judgement import DECLINED, FAILING, Verdict
+from ..conformance.judging.vocabulary import rank
 from ..conformance.results.grades import digits_text, graded_line
 from ..conformance.results.records import TargetRecord
 from ..conformance.results.result import Result
-from ..reference import FORMATS, topic_of
+from ..reference import FORMATS, LOSES_NAN, topic_of
 from .run import NO_TARGET, Run
-from .tally import Tally
 
 K = TypeVar("K")
 
@@ -59,6 +61,74 @@ def place_of(result: Result) -> str:
     step = result.where.get("step")
     parts = [f"{name}[{index}]" if index else name, "" if step is None else f"step {step}"]
     return ", ".join(filter(None, parts))
+
+
+class Tally(Struct):
+    """The number of results by verdict and by whether the expected-failure file names the failure.
+
+    ``unconventional`` counts passes that only break a convention, ``special`` passes that lose NaN.
+    """
+
+    counts: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    unconventional: int = 0
+    special: int = 0
+
+    def add(self, result: Result) -> None:
+        self.counts[result.verdict.value, result.failing and result.expected] += 1
+        if result.verdict is Verdict.PASS and result.flags:
+            self.unconventional += "unconventional" in result.flags
+            self.special += LOSES_NAN in result.flags
+
+    @property
+    def split(self) -> list[tuple[str, bool, int]]:
+        """(verdict, whether known, count), worst first: the new failures, then the known ones, then other verdicts."""
+        entries = [(verdict, known, count) for (verdict, known), count in self.counts.items()]
+        return sorted(entries, key=lambda entry: (entry[0] not in FAILING, entry[1], rank(entry[0]), entry[0]))
+
+    @property
+    def verdicts(self) -> Counter[str]:
+        """Counts by verdict, worst first."""
+        counts = Counter[str]()
+        for verdict in sorted({verdict for verdict, _ in self.counts}, key=lambda name: (rank(name), name)):
+            counts[verdict] = self.counts[verdict, False] + self.counts[verdict, True]
+        return counts
+
+    @property
+    def new(self) -> int:
+        """Failing results that the expected-failure file does not name."""
+        return sum(count for (verdict, known), count in self.counts.items() if verdict in FAILING and not known)
+
+    @property
+    def known(self) -> int:
+        """Failing results that the expected-failure file names."""
+        return sum(count for (_, known), count in self.counts.items() if known)
+
+    @property
+    def total(self) -> int:
+        return self.counts.total()
+
+    @property
+    def passed(self) -> int:
+        return self.counts["pass", False]
+
+    @property
+    def failed(self) -> int:
+        return self.new + self.known
+
+    @property
+    def judged(self) -> int:
+        """Results with information on the arithmetic: passes and failures."""
+        return self.passed + self.failed
+
+    @property
+    def declined(self) -> int:
+        """Results of cases that the target declines."""
+        return sum(self.counts[verdict.value, False] for verdict in DECLINED)
+
+    @property
+    def other(self) -> int:
+        """Results without information on the target: not judged, or missing."""
+        return self.total - self.judged - self.declined
 
 
 class TypeRow(NamedTuple):

@@ -10,7 +10,7 @@ import msgspec
 from ..conformance.judging.vocabulary import VERDICTS, rank, word
 from ..conformance.results.result import Result
 from .findings import Finding
-from .presentation import presentation_of
+from .matrix import presentation_of
 from .run import Run
 from .subject import Subject, command_of, groups_of, place_of, version_of
 from .text import shortened

@@ -17,11 +17,11 @@ from ..conformance.judging.divergence import ratio_text
 from ..conformance.judging.vocabulary import STATES, STATUS_WORDS, word
 from ..conformance.text import plural
 from ..reference import document_saying
-from . import presentation
 from .comparison import KINDS
 from .evidence import BANDS, by_row, by_unit, first_values, range_text, shape_text, short
 from .finding_page import MOST_LISTED, times_words
 from .findings import Clause, refusals_of
+from .matrix import STATE_PRESENTATIONS, presentation_of
 from .text import code, plain, printable, shortened
 
 
@@ -93,8 +93,8 @@ def _environment(escape: Callable[[str], str]) -> Environment:
         "BANDS": BANDS,
         "STATUS": STATUS_WORDS,
         "STATES": STATES,
-        "presentation_of": presentation.presentation_of,
-        "state_presentations": presentation.STATES,
+        "presentation_of": presentation_of,
+        "state_presentations": STATE_PRESENTATIONS,
         "MOST_LISTED": MOST_LISTED,
         "KINDS": KINDS,
     }

@@ -12,11 +12,10 @@ from typing import NamedTuple
 from ...conformance.judging.judgement import DECLINED, Verdict
 from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, STATES, UNKNOWN
 from ...conformance.results.result import Result
-from .. import presentation
 from ..findings import ASIDE, REFUSED, Finding, Member, findings_of
+from ..matrix import STATE_PRESENTATIONS
 from ..run import Run
-from ..subject import Subject, subjects_of
-from ..tally import Tally
+from ..subject import Subject, Tally, subjects_of
 from ..text import slug
 
 
@@ -32,14 +31,14 @@ class Outcome(NamedTuple):
 def outcome(tally: Tally | None) -> Outcome:
     """Return the outcome of a tally: conforms, fails, not supported, not tried."""
     if tally is None or not tally.total:
-        return Outcome(*presentation.STATES[UNKNOWN], STATES[UNKNOWN])
+        return Outcome(*STATE_PRESENTATIONS[UNKNOWN], STATES[UNKNOWN])
     if not tally.judged:
-        return Outcome(*presentation.STATES[DECLINES], STATES[DECLINES], f"{tally.total:,} tried")
+        return Outcome(*STATE_PRESENTATIONS[DECLINES], STATES[DECLINES], f"{tally.total:,} tried")
     accepted = f"accepts {tally.total - tally.declined:,} of {tally.total:,}" if tally.declined else ""
     if tally.failed:
-        return Outcome(*presentation.STATES[FAILS], f"fails {tally.failed:,} of {tally.judged:,}", accepted)
+        return Outcome(*STATE_PRESENTATIONS[FAILS], f"fails {tally.failed:,} of {tally.judged:,}", accepted)
     figures = ", ".join(filter(None, [f"{tally.passed:,} correct", accepted]))
-    return Outcome(*presentation.STATES[RIGHT], "conforms", figures)
+    return Outcome(*STATE_PRESENTATIONS[RIGHT], "conforms", figures)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from onnxspec.conformance.judging.judgement import FAILING, Verdict
 from onnxspec.conformance.judging.vocabulary import STATES
 from onnxspec.conformance.results.sections import sections_of
 from onnxspec.conformance.results.summary import summary_of
-from onnxspec.reports import presentation
+from onnxspec.reports.matrix import STATE_PRESENTATIONS, presentation_of
 from onnxspec.reports.page import write_report
 from onnxspec.reports.run import read_run
 from onnxspec.reports.subject import subjects_of
@@ -290,8 +290,8 @@ def test_refusals_with_one_message_are_one_line(page_of: Callable[..., Page]) ->
 
 
 def test_what_fails_is_drawn_as_a_failure_and_nothing_else_is() -> None:
-    failing = {verdict for verdict in Verdict if presentation.presentation_of(verdict.value).tone == "fail"}
+    failing = {verdict for verdict in Verdict if presentation_of(verdict.value).tone == "fail"}
     assert failing == FAILING
-    assert presentation.presentation_of("pass").tone == "pass"
-    assert set(presentation.STATES) == set(STATES)
-    assert presentation.presentation_of("of tomorrow") == ("question", "quiet")
+    assert presentation_of("pass").tone == "pass"
+    assert set(STATE_PRESENTATIONS) == set(STATES)
+    assert presentation_of("of tomorrow") == ("question", "quiet")
