@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from msgspec import DecodeError, Struct, structs
+from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from ...reference.errors import RecordError
@@ -27,7 +27,6 @@ RESULTS, RUN = "results.jsonl", "run.json"
 NODE_CASES = "cases"
 """The folder of the cases of a model's nodes, which are written before the run starts."""
 
-LARGEST_RUN = 256 << 20
 _RECORDED = b'{"record":"recorded"'
 _SHOWN = 20  # problems that are listed one by one
 
@@ -45,8 +44,8 @@ class RunFolder(Struct, dict=True):
         The one result of each target and case with its updates, in the order of the lines.
     whole
         Bytes up to the end of the last complete line; a kill cut off the rest, if any.
-    damaged, invalid
-        Number of unreadable lines; number of these and of other errors.
+    invalid
+        Number of errors, unreadable lines among them.
     """
 
     path: Path
@@ -59,10 +58,8 @@ class RunFolder(Struct, dict=True):
     all_seconds: float = 0.0
     whole: int = 0
     size: int = 0
-    damaged: int = 0
     invalid: int = 0
     _problems: list[str] = []
-    _names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     @property
     def results(self) -> tuple[Result, ...]:
@@ -115,18 +112,12 @@ class RunFolder(Struct, dict=True):
             # The later result moves to the end of the order, because the case was run later.
             if before is not None:
                 del self.by_case[key]
-            self.by_case[key] = self._shared(result)
+            self.by_case[key] = result
         elif result.verdict not in UNTRIED and gist(before) != gist(result):
             self.complain(
                 f"{place}: a second result of case {result.case} on {result.target} ({result.verdict.value}), which "
                 f"contradicts the first ({before.verdict.value}); the first counts"
             )
-
-    def _shared(self, result: Result) -> Result:
-        """Return the result with shared tuples of names: few differ, and they take most memory of a result."""
-        share = self._names.setdefault
-        clauses, features = (share(names, names) for names in (result.clauses, result.features))
-        return structs.replace(result, clauses=clauses, features=features)
 
     def complain(self, text: str) -> None:
         """Note an error; only the first messages are kept, so that a garbage file does not fill memory."""
@@ -167,8 +158,6 @@ def other_schema(path: Path, schema: object, by: object) -> str:
 def _described(run: RunFolder) -> RunRecord | None:
     path = run.path
     try:
-        if (path / RUN).stat().st_size > LARGEST_RUN:
-            raise MalformedJson(f"more than {LARGEST_RUN >> 20} MiB")
         plain = parse((path / RUN).read_bytes())
         if isinstance(plain, dict) and plain.get("schema") != SCHEMA:
             raise RecordError(other_schema(path, plain.get("schema"), plain.get("onnxspec")))
@@ -202,7 +191,6 @@ def load_results(run: RunFolder) -> None:
         try:
             run.take(_record_of(line) if run.headers else _before_header(line, number, run.path), location)
         except MalformedJson as error:
-            run.damaged += 1
             run.complain(f"{location}: {error}")
 
 

@@ -1,10 +1,8 @@
-"""Help of every command, completion, and the command as a module."""
+"""Help of every command, and the command as a module."""
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -86,35 +84,3 @@ def test_the_command_is_a_module_too(tmp_path: Path) -> None:
     assert re.fullmatch(r"onnxspec \d+\.\d+\.\d+\S*\n", done.stdout)
     done = subprocess.run([*arguments, "list", "--op", "X"], capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr[:27]) == (2, "onnxspec: unknown operator ")
-
-
-# Completion
-
-
-@pytest.fixture(scope="module")
-def path_with_the_command(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("bin")
-    script = folder / "onnxspec"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m onnxspec.conformance "$@"\n')
-    script.chmod(0o755)
-    return f"{folder}{os.pathsep}{os.environ['PATH']}"
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-def test_a_shell_completes_commands_and_options(path_with_the_command: str, tmp_path: Path) -> None:
-    environment = {**os.environ, "PATH": path_with_the_command, "HOME": str(tmp_path)}
-
-    def offered(words: str) -> str:
-        text = f"""
-            eval "$(_ONNXSPEC_COMPLETE=bash_source onnxspec)"
-            COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))
-            _onnxspec_completion onnxspec
-            printf '%s\\n' "${{COMPREPLY[@]}}"
-        """
-        arguments = ["bash", "--norc", "-c", text]
-        done = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=120)
-        assert "Traceback" not in done.stderr
-        return done.stdout
-
-    assert "explain" in offered("onnxspec ex")
-    assert "--profile" in offered("onnxspec run --pro")
