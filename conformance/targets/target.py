@@ -35,7 +35,7 @@ from msgspec import Meta, Struct
 from ...reference import ACCURACY_CLASSES, operator_names
 from ...reference.errors import UserError
 from ..border.typed_toml import TomlDocument, shown
-from .adapters import EXTERNAL, adapter_names, adapter_source
+from .adapters import ADAPTERS, EXTERNAL, adapter_names, adapter_source
 from .third_party import third_parties
 
 TIME_LIMIT = 60.0
@@ -72,21 +72,7 @@ _SHORT = {
 }
 """Names that people and packages have for providers, in small letters; used for suggestions only."""
 
-_PLAIN = (
-    "onnxruntime",
-    "onnx-reference",
-    "openvino",
-    "tract",
-    "iree",
-    "emx-onnx-cgen",
-    "opencv",
-    "mnn",
-    "ncnn",
-    "sofie",
-    "litert",
-    "quark",
-    "rknn",
-)
+_PLAIN = tuple(name for name in ADAPTERS if name != "backend")
 """Adapters that are targets by their own names."""
 
 _ABOUT = {"quark": "com.amd.quark"}
@@ -202,15 +188,11 @@ def table_names(targets_toml: Path) -> list[str]:
     return list(TomlDocument.read(targets_toml, TargetError).content)
 
 
-def target_names() -> list[str]:
-    """Return the names of targets that need no file, except backends."""
-    return [*_PLAIN, *third_parties(), *(f"onnxruntime:{name}" for name in PROVIDERS)]
-
-
 def _nearest(text: str, named: Collection[str]) -> list[str]:
     """Return the names nearest to an unknown one; all of them if none is near."""
     if text.startswith("backend"):
         return ["backend:package.module"]
+    names = (*named, *_PLAIN, *third_parties())
     short = re.sub(r"_?execution_?pro\w*$", "", text.lower())
     runtime = re.match(r"(onnxruntime|ort)[:_-]", short)
     short = re.sub(r"[\W_]", "", short[runtime.end() :] if runtime else short)
@@ -218,10 +200,10 @@ def _nearest(text: str, named: Collection[str]) -> list[str]:
     if not runtime:
         if short in by_name:
             return by_name[short]
-        by_name |= {name.lower(): [name] for name in (*target_names(), *named)}
+        by_name |= {name.lower(): [name] for name in names}
     wanted = short if runtime else text.lower()
     near = [name for key in difflib.get_close_matches(wanted, by_name, 3, 0.6) for name in by_name[key]]
-    return list(dict.fromkeys(near)) or [*named, *_PLAIN, *third_parties(), "backend:package.module"]
+    return list(dict.fromkeys(near)) or [*names, "backend:package.module"]
 
 
 class _Keys(Struct, kw_only=True):
@@ -302,7 +284,7 @@ class _Table:
                 complaint = f"must be a string, number, switch, list or table, is {value!r}"
                 raise self._wrong(f"options.{name}", complaint) from None
         if provider is not None:
-            if adapter in (*_PLAIN[1:], "backend"):
+            if adapter in ADAPTERS and adapter != "onnxruntime":
                 raise self._wrong("provider", f"adapter {adapter!r} has no providers")
             if options.setdefault("provider", provider) != provider:
                 raise self._wrong("provider", "differs from options.provider")
