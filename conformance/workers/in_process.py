@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -17,6 +18,7 @@ import onnx
 from numpy.typing import NDArray
 
 from ...cases import Trial
+from ..targets.adapters.backend import prepared
 from ..targets.target import Target
 from . import worker
 from .hangs import HangBudget
@@ -55,7 +57,8 @@ def outcome_of_job(runner: Runner, job: Job) -> Outcome:
         outcome = _outcome(job, adapter)
     except Exception as error:
         failure = failure_of(error)
-        phase, broke_at = "run" if adapter.accepted else "load", failure.get("broke_at", "")
+        phase = failure.get("phase") or ("run" if adapter.accepted else "load")
+        broke_at = failure.get("broke_at", "")
         return Outcome(job.key, failure["status"], phase, message=failure["message"], broke_at=broke_at)
     return replace(outcome, seconds=perf_counter() - clock)
 
@@ -121,35 +124,20 @@ class _Adapter:
         self.malformed = ""
 
     def prepare(self, model: bytes) -> _Session:
-        return _Session(self, model, self._prepared(model))
-
-    def _prepared(self, model: bytes) -> Run:
-        runner = self._runner
-        if not _is_backend(runner):
-            return lambda inputs: runner(model, inputs)
         proto = onnx.load_model_from_string(model)
-        order = [value.name for value in proto.graph.input]
-        defaults = {t.name: onnx.numpy_helper.to_array(t) for t in proto.graph.initializer if t.name in order}
-
-        def listed(inputs: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
-            # A list has no names: if one default is overridden, all are fed, so that each input keeps its position.
-            values = {**defaults, **inputs} if inputs.keys() & defaults.keys() else inputs
-            return [values[name] for name in order if name in values]
-
-        # onnx's base class has a `prepare` that returns nothing.
-        prepared = runner.prepare(proto) if callable(getattr(runner, "prepare", None)) else None
-        if prepared is None:
-            return lambda inputs: runner.run_model(proto, listed(inputs))
-        self.accepted = True
-        return lambda inputs: prepared.run(listed(inputs))
+        names = [value.name for value in proto.graph.output]
+        if not _is_backend(self._runner):
+            return _Session(self, names, partial(self._runner, model))
+        session = prepared(self._runner, proto)
+        self.accepted = True  # the exceptions of a session that has not accepted the model say so
+        return _Session(self, names, session.run)
 
 
 class _Session:
     """A model that the runner prepared."""
 
-    def __init__(self, adapter: _Adapter, model: bytes, run: Run) -> None:
-        self._adapter, self._run = adapter, run
-        self._names = [value.name for value in onnx.load_model_from_string(model).graph.output]
+    def __init__(self, adapter: _Adapter, names: list[str], run: Run) -> None:
+        self._adapter, self._names, self._run = adapter, names, run
 
     def run(self, inputs: dict[str, NDArray[Any]]) -> Any:
         returned = self._run(inputs)

@@ -52,21 +52,28 @@ class Adapter:
         }
 
     def prepare(self, model: bytes) -> Session:
-        """Prepare `model`; where the backend has no `prepare` that works, every run goes through `run_model`."""
-        proto = onnx.load_model_from_string(model)
-        prepare = _own(self.backend, "prepare")
-        prepared = failure = None
-        if prepare is not None:
-            try:
-                prepared = prepare(proto, self.device)
-            except (NotImplementedError, AttributeError) as error:
-                failure = error
-        if prepared is not None:
-            return Session(proto, prepared.run, accepted=True)
-        run_model = _own(self.backend, "run_model")
-        if run_model is None:
-            raise failure or NotImplementedError(self.name + " has neither prepare nor run_model")
-        return Session(proto, lambda inputs: run_model(proto, inputs, self.device), failure)
+        """Prepare `model`."""
+        return prepared(self.backend, onnx.load_model_from_string(model), self.device)
+
+
+def prepared(backend: Any, model: onnx.ModelProto, *device: str) -> Session:
+    """Prepare a model, on a device if one is given.
+
+    Where the backend has no `prepare` that works, every run goes through `run_model`.
+    """
+    prepare = _own(backend, "prepare")
+    result = failure = None
+    if prepare is not None:
+        try:
+            result = prepare(model, *device)
+        except (NotImplementedError, AttributeError) as error:
+            failure = error
+    if result is not None:
+        return Session(model, result.run, accepted=True)
+    run_model = _own(backend, "run_model")
+    if run_model is None:
+        raise failure or NotImplementedError(f"{backend} has neither prepare nor run_model")
+    return Session(model, lambda inputs: run_model(model, inputs, *device), failure)
 
 
 class Session:
