@@ -22,6 +22,7 @@ from ..numbers.affine import Affine, Channels, Codec
 from ..numbers.bounded import Bounded, Sum
 from ..recurrent.cell import Gates, Number, Parameters, States
 from ..recurrent.computation import Computation
+from ..recurrent.configuration import in_layout, steps_first
 from ..recurrent.node import Node
 from .fault import Change, Changing, Compute, Outputs, fault, fault_of_run
 
@@ -202,9 +203,9 @@ def with_blocks_transposed(c: Computation) -> Computation:
     return with_tensors(c, "R", lambda R: R.reshape(len(R), -1, H, H).swapaxes(2, 3).reshape(R.shape))
 
 
-def first_direction(array: Array) -> Array:
-    """Return an array, with directions on its first axis, in which all directions are copies of the first."""
-    return np.repeat(array[:1], len(array), axis=0)
+def first_of(array: Array, axis: int = 0) -> Array:
+    """Return an array whose elements along an axis are all the first one."""
+    return np.repeat(array.take([0] if array.shape[axis] else [], axis), array.shape[axis], axis)
 
 
 def directions_swapped(array: Array) -> Array:
@@ -217,11 +218,6 @@ def backward_zero(array: Array) -> Array:
     return np.concatenate((array[:1], np.zeros_like(array[1:])))
 
 
-def steps_first(c: Computation, Y: Array) -> Array:
-    """Return Y as (T, D, N, H)."""
-    return Y.transpose(1, 2, 0, 3) if c.configuration.layout == 1 else Y
-
-
 def with_outputs(
     c: Computation,
     outputs: Outputs,
@@ -231,12 +227,11 @@ def with_outputs(
     names: tuple[str, ...] = (),
 ) -> Outputs:
     """Return the outputs with Y changed, and all states or the named ones (``Y_h``, ``Y_c``)."""
-    batch_first = c.configuration.layout == 1
+    layout = c.configuration.layout
     result = dict(outputs)
     for name, array in outputs.items():
         if name == "Y" and Y is not None:
-            new = Y(steps_first(c, array).copy())
-            result[name] = new.transpose(2, 0, 1, 3) if batch_first else new
+            result[name] = in_layout(Y(steps_first(array, layout).copy()), layout)
         if name != "Y" and states is not None and (not names or name in names):
             result[name] = turned(c, states(turned(c, array).copy()))
     return result

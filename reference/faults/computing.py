@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from ..recurrent.computation import Computation
 from ..recurrent.configuration import Configuration
 from ..recurrent.node import Node, output_type
 from .fault import Compute, Fault, Memory, Outputs
+
+if TYPE_CHECKING:
+    from ..recurrent.expectation import Expectation
 
 
 class Computed(ABC):
@@ -273,6 +276,22 @@ class Prediction(NamedTuple):
     def of(cls, numbers: Mapping[str, Bounded]) -> Prediction:
         """Return bounded numbers as a prediction."""
         return cls({n: b.value for n, b in numbers.items()}, {n: _radius(b) for n, b in numbers.items()})
+
+    @classmethod
+    def expected(cls, expectations: Iterable[Expectation]) -> Prediction:
+        """Return expectations as one value and one radius for each number; infinity where nothing is judged."""
+        values: Outputs = {}
+        radii: Outputs = {}
+        for e in expectations:
+            number = e.number
+            if not number.value.ndim:
+                continue  # left out by a fault
+            open = e.conventional if number.doubt is None else number.doubt | e.conventional
+            radius = np.where(open, np.inf, number.radius * RADIUS_SLACK)
+            about = np.ones(number.value.shape, bool) if e.about is None else e.about
+            values[e.output] = np.where(about, number.value, values.get(e.output, 0.0))
+            radii[e.output] = np.where(about, radius, radii.get(e.output, np.inf))
+        return cls(values, radii)
 
 
 def _radius(number: Bounded) -> NDArray[np.float64]:

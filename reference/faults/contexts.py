@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from ..documents.interpretations import Interpretations
 from ..numbers.accuracy import FORMATS, budget
-from ..numbers.bounded import RADIUS_SLACK, Bounded
+from ..numbers.bounded import Bounded
 from ..recurrent.computation import Computation
 from ..recurrent.configuration import steps_first
-from ..recurrent.expectation import Expectation
 from ..recurrent.node import Node
 from .computing import Prediction, Remembering, layered, predicted, same
 from .fault import Compute, Fault, Memory, Outputs, Sessions
@@ -106,10 +105,6 @@ class Scan:
         """Outputs of a conforming target, with radii."""
         return Prediction.of(self._bounded(self.computation))
 
-    def largest_radius(self, output: str) -> float:
-        """Return the largest radius of an output's conforming numbers."""
-        return float(self.conforming.radii[output].max(initial=0.0))
-
     def dtype(self, output: str) -> np.dtype[Any]:
         """Return the type in which an output must be returned."""
         return self.tensor.dtype
@@ -142,7 +137,6 @@ class Expecting:
 
     common = small = 0.0
     tensor, unit, floor = FORMATS["float64"], 0.0, _FINEST / 2
-    observed = None
 
     def __init__(
         self, operator: Any, node: Node, run: Run, interpretations: Interpretations | None, accuracy: str
@@ -159,7 +153,7 @@ class Expecting:
                 expected = self._operator.expect(
                     self.node, run.inputs, run.outputs, self._accuracy, self._interpretations, faults
                 )
-                self._known[key] = _merged(expected)
+                self._known[key] = Prediction.expected(expected)
             else:
                 arrays = self._operator.answer(self.node, run.inputs, faults, self._interpretations)
                 self._known[key] = Prediction(arrays, {n: np.zeros(array.shape) for n, array in arrays.items()})
@@ -179,10 +173,6 @@ class Expecting:
     def conforming(self) -> Prediction:
         return self._prediction(())
 
-    def largest_radius(self, output: str) -> float:
-        """Return the largest radius of an output's conforming numbers."""
-        return float(self.conforming.radii[output].max(initial=0.0))
-
     def dtype(self, output: str) -> np.dtype[Any]:
         return self.run.outputs[output].dtype
 
@@ -200,22 +190,6 @@ class Expecting:
 
 
 Context = Scan | Expecting
-
-
-def _merged(expectations: Sequence[Expectation]) -> Prediction:
-    """Return expectations as one value and one radius for each number; infinity where nothing is judged."""
-    values: Outputs = {}
-    radii: Outputs = {}
-    for e in expectations:
-        number = e.number
-        if not number.value.ndim:
-            continue  # left out by a fault
-        open = e.conventional if number.doubt is None else number.doubt | e.conventional
-        radius = np.where(open, np.inf, number.radius * RADIUS_SLACK)
-        about = np.ones(number.value.shape, bool) if e.about is None else e.about
-        values[e.output] = np.where(about, number.value, values.get(e.output, 0.0))
-        radii[e.output] = np.where(about, radius, radii.get(e.output, np.inf))
-    return Prediction(values, radii)
 
 
 def _shown(array: Array, computed: Array | None, dtype: np.dtype[Any]) -> bool:

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..numbers.accuracy import FORMATS
 from ..recurrent.computation import computation_of
+from ..recurrent.configuration import steps_first
 from ..recurrent.node import Node
 from .computing import Prediction, Remembering
 from .contexts import Context, Expecting, Run, Scan, reported_steps
@@ -324,13 +325,12 @@ def _repeats(run: Run, other: Run) -> bool:
 
 
 def _misses(scan: Scan) -> Arrays:
-    batch_first = scan.computation.configuration.layout == 1
+    layout = scan.computation.configuration.layout
     masks: dict[str, NDArray[np.bool_]] = {}
     for name, got in scan.run.outputs.items():
         if got.shape == scan.conforming.values[name].shape:
             off = _wrong(name, got, scan)
-            turned = off.transpose(1, 2, 0, 3) if name == "Y" else off.swapaxes(0, 1)
-            masks[name] = turned if batch_first else off
+            masks[name] = steps_first(off, layout) if name == "Y" else off.swapaxes(0, layout)
     return masks
 
 
@@ -346,7 +346,8 @@ def _wrong(name: str, got: Array, context: Context) -> NDArray[np.bool_]:
 def _far(name: str, got: Array, want: Array, context: Context) -> NDArray[np.bool_]:
     """Return a mask of the numbers of an output that are far from the prediction."""
     tensor = context.tensor
-    near = _GROSS * (context.largest_radius(name) + context.unit * np.abs(want) + context.floor)
+    largest = float(context.conforming.radii[name].max(initial=0.0))
+    near = _GROSS * (largest + context.unit * np.abs(want) + context.floor)
     if tensor.precision > _ATTRIBUTE.precision:  # a fault's defaults may be held in float32 or not
         near = near + _GROSS * _ATTRIBUTE.unit * np.abs(want[np.isfinite(want)]).max(initial=0.0)
     comparable = np.isfinite(near) & (np.abs(want) < tensor.largest / 2) & (want != UNINITIALIZED)

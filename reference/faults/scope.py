@@ -7,7 +7,6 @@ in its operands and outputs. So each fault has every scope without being written
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -342,17 +341,6 @@ def _goes(fault: Fault, scope: Scope) -> bool:
 def fault_named(id: str) -> Fault | None:
     """Return the fault of that id, with or without a scope; None where there is none."""
     return FAULTS.get(id) or VARIANTS.get(id) or scoped_named(id)
-
-
-def _of_that_id(id: str) -> Fault:
-    fault = fault_named(id)
-    if fault is None:
-        raise LookupError(f"no fault has the id {id!r} in this process")
-    return fault
-
-
-# Another process finds the same fault by its id.
-copyreg.pickle(Fault, lambda fault: (_of_that_id, (fault.id,)))
 
 
 _MEASURED = "functions and sums of a target are no longer measured; name cases or clauses instead"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ....cases import Case, Feed, Trial
 from ....reference import Interpretations, expect, operator_for
-from ....reference.numbers.bounded import RADIUS_SLACK
+from ....reference.faults.computing import Prediction
 
 WIDTH = 120
 LITERAL = 12  # maximum number of elements of a tensor that is written out
@@ -231,18 +231,8 @@ def _numbers_of(
     trial: Trial, feed: Feed, accuracy: str, interpretations: Interpretations
 ) -> dict[str, NDArray[np.float64]]:
     """Return value and radius of each output, stacked."""
-    numbers: dict[str, NDArray[np.float64]] = {}
-    for e in expect(trial.node, feed.inputs, {}, accuracy, interpretations):
-        value, radius = e.number.value, np.broadcast_to(e.number.radius, e.number.value.shape) * RADIUS_SLACK
-        if e.number.doubt is not None:
-            radius = np.where(e.number.doubt, np.inf, radius)
-        if e.conventional:
-            radius = np.full_like(radius, np.inf)
-        number = np.stack([value, radius])
-        # A later expectation of the same output replaces the earlier one.
-        about = True if e.about is None else e.about
-        numbers[e.output] = np.where(about, number, numbers[e.output]) if e.output in numbers else number
-    return numbers
+    values, radii = Prediction.expected(expect(trial.node, feed.inputs, {}, accuracy, interpretations))
+    return {name: np.stack([value, radii[name]]) for name, value in values.items()}
 
 
 # Functions of scripts

@@ -9,6 +9,7 @@ import numpy as np
 from ...recurrent.computation import Computation
 from ..alterations import (
     configured,
+    first_of,
     in_reverse,
     output_fault,
     reverse_directions,
@@ -172,10 +173,10 @@ output_fault("direction.outputs-swapped", "directions.axis",
     "Gives the backward direction's results in the first place and the forward direction's in the second.",
     Y=lambda c, Y: Y[:, ::-1], states=lambda c, states: states[::-1])
 output_fault("direction.forward-twice", "directions", "Gives the forward direction's Y for the backward one too.",
-    Y=lambda c, Y: np.repeat(Y[:, :1], Y.shape[1], axis=1))
+    Y=lambda c, Y: first_of(Y, 1))
 output_fault("direction.states-shared", "outputs.last-hidden",
     "Gives the forward direction's last states for the backward one too.",
-    states=lambda c, states: np.repeat(states[:1], len(states), axis=0))
+    states=lambda c, states: first_of(states))
 output_fault("direction.summed", "outputs.shapes", "Adds Y of both directions up into one.",
     Y=lambda c, Y: Y.sum(axis=1, keepdims=True), layer="form")
 output_fault("direction.concatenated", "outputs.shapes", "Puts both directions of Y side by side in its last axis.",

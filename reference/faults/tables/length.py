@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...recurrent.computation import Computation
+from ...recurrent.configuration import steps_first
 from ..alterations import (
     configured,
     in_reverse,
     output_fault,
     reverse_directions,
-    steps_first,
     turned,
     with_inputs,
     with_lengths,
@@ -237,7 +237,7 @@ output_fault("padding.last-position-repeated", "padding.zero",
 
 @fault_of_run("padding.computed", "padding.zero", "Leaves what is computed from padding in Y.")
 def padding_computed(compute: Compute, c: Computation) -> Outputs:
-    outputs, whole = compute(c), steps_first(c, compute(with_lengths(c, c.configuration.T))["Y"])
+    outputs, whole = compute(c), steps_first(compute(with_lengths(c, c.configuration.T))["Y"], c.configuration.layout)
     return with_outputs(c, outputs, Y=lambda Y: np.where(_padding(c), whole, Y))
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...recurrent.computation import Computation
+from ...recurrent.configuration import steps_first
 from ..alterations import (
     in_reverse,
     output_fault,
-    steps_first,
     with_inputs,
     with_lengths,
     with_outputs,
@@ -46,7 +46,7 @@ def last_of_tensor(compute: Compute, c: Computation) -> Outputs:
     outputs = compute(c)
     if not c.configuration.T:
         return outputs
-    Y = steps_first(c, outputs["Y"])
+    Y = steps_first(outputs["Y"], c.configuration.layout)
     return with_outputs(c, outputs, states=lambda states: Y[-1], names=("Y_h",))
 
 
@@ -56,7 +56,8 @@ def last_position(compute: Compute, c: Computation) -> Outputs:
     outputs = compute(c)
     if not c.configuration.T:
         return outputs
-    last, any_step = last_positions(c, steps_first(c, outputs["Y"])), (c.configuration.lengths > 0)[:, np.newaxis]
+    last = last_positions(c, steps_first(outputs["Y"], c.configuration.layout))
+    any_step = (c.configuration.lengths > 0)[:, np.newaxis]
     return with_outputs(c, outputs, states=lambda states: np.where(any_step, last, states), names=("Y_h",))
 
 

@@ -11,7 +11,7 @@ from ...recurrent.computation import Computation
 from ..alterations import (
     backward_zero,
     directions_swapped,
-    first_direction,
+    first_of,
     in_reverse,
     sums_over,
     with_equations,
@@ -132,10 +132,6 @@ def _uninitialized(c: Computation) -> Computation:
     return with_inputs(c, initial_h=np.full(c.configuration.shape_of("Y_h"), UNINITIALIZED))
 
 
-def _first_row(states: Array) -> Array:
-    return np.repeat(states[:, :1], states.shape[1], axis=1)
-
-
 def _batch_first(states: Array) -> Array:
     D, N, H = states.shape
     return states.reshape(N, D, H).swapaxes(0, 1)
@@ -147,7 +143,7 @@ fault("initial-h.default-uninitialized", "initial-states.default",
     lambda c: c if "initial_h" in c.inputs else _uninitialized(c))
 fault("initial-states.shared-directions", "initial-states",
     "Starts the backward direction from the forward direction's initial states.",
-    lambda c: with_states(c, first_direction))
+    lambda c: with_states(c, first_of))
 fault("initial-states.directions-swapped", "directions.axis",
     "Starts the forward direction from the backward direction's initial states, and the other way round.",
     lambda c: with_states(c, directions_swapped))
@@ -157,7 +153,7 @@ fault("initial-states.backward-zero", "initial-states",
 fault("initial-states.reverse-zero", "initial-states", "Takes no initial states where direction is reverse.",
     lambda c: with_states(c, np.zeros_like) if c.configuration.directions == ("reverse",) else c)
 fault("initial-states.first-row", "initial-states", "Starts every row from the initial states of the first one.",
-    lambda c: with_states(c, _first_row))
+    lambda c: with_states(c, lambda states: first_of(states, 1)))
 fault("initial-states.read-batch-first", "initial-states",
     "Reads the initial states of both directions as if the batch were their first axis.",
     lambda c: with_states(c, _batch_first) if c.configuration.layout == 0 else c)

@@ -9,7 +9,7 @@ from ...recurrent.rnn import CELLS
 from ..alterations import (
     backward_zero,
     directions_swapped,
-    first_direction,
+    first_of,
     reordered,
     with_blocks_transposed,
     with_inputs,
@@ -61,10 +61,10 @@ fault("weights.recurrent-ignored", "equations", "Leaves the product of the state
     lambda c: with_tensors(c, "R", np.zeros_like))
 fault("weights.input-shared-directions", "directions.weights",
     "Runs the backward direction with the forward direction's W.",
-    lambda c: with_tensors(c, "W", first_direction))
+    lambda c: with_tensors(c, "W", first_of))
 fault("weights.recurrent-shared-directions", "directions.weights",
     "Runs the backward direction with the forward direction's R.",
-    lambda c: with_tensors(c, "R", first_direction))
+    lambda c: with_tensors(c, "R", first_of))
 fault("weights.directions-swapped", "directions.weights",
     "Takes the first slice of W, R and B for the backward direction and the second for the forward one.",
     lambda c: with_tensors(c, "WRB", directions_swapped))
@@ -107,7 +107,7 @@ fault("bias.interleaved", "bias",
     "Reads B as Wb and Rb of one gate after another instead of Wb of all gates and then Rb of all.",
     lambda c: with_tensors(c, "B", lambda B: _gate_by_gate(c, B)))
 fault("bias.shared-directions", "directions.weights", "Runs the backward direction with the forward direction's B.",
-    lambda c: with_tensors(c, "B", first_direction))
+    lambda c: with_tensors(c, "B", first_of))
 fault("bias.backward-ignored", "bias", "Adds B in the first direction only.",
     lambda c: with_tensors(c, "B", backward_zero))
 fault("weights.zeros-dropped", "equations",

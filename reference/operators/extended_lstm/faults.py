@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ...faults.alterations import (
     configured,
     directions_swapped,
-    first_direction,
+    first_of,
     reordered,
     with_functions,
     with_inputs,
@@ -288,7 +288,7 @@ _of("extended.bias.absent-for-ones", "bias.optional", "Takes a bias that is abse
 _of("extended.directions.both-forward", "directions", "Runs the second direction forward too.",
     lambda c: configured(c, directions=("forward", "forward")))
 _of("extended.directions.weights-shared", "directions.weights",
-    "Uses the forward direction's weights for both directions.", lambda c: with_tensors(c, "WRB", first_direction))
+    "Uses the forward direction's weights for both directions.", lambda c: with_tensors(c, "WRB", first_of))
 _of("extended.directions.swapped", "directions.weights", "Uses each direction's weights for the other one.",
     lambda c: with_tensors(c, "WRB", directions_swapped))
 _of("extended.directions.not-realigned", "outputs.order",

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...documents.operators import document_of
-from ...faults.fault import fault
+from ...faults.fault import Changing, fault
 from ..described import Described, with_equations
 from . import Changed, attention_of
 from .recurrence import Advance, Attention, Operands, Step, Written, corrects, decays, outer, read
@@ -31,6 +29,16 @@ def changed(c: Described, change: Change) -> Described:
     return with_equations(c, Changed((*getattr(c.equations, "changes", ()), change)))
 
 
+def _made_by(make: Callable[[Attention, Any], Attention]) -> Callable[[Any], Changing]:
+    """Return a function from the last part of a row to the fault."""
+    return lambda part: Changing(lambda c: changed(c, lambda node: make(node, part)))
+
+
+def applied(node: Attention, change: Change) -> Attention:
+    """Return the changed node, for rows that end in its change."""
+    return change(node)
+
+
 def attention_faults(
     make: Callable[[Attention, Any], Attention],
     rows: Iterable[tuple[str, str, str, Any]],
@@ -45,32 +53,26 @@ def attention_faults(
         Id, topic of the clause, description, and the change.
     """
     prefix = document_of(operators[0]).prefix
-    for id, clause, words, change in rows:
-        faulty = partial(changed, change=partial(_made, make=make, how=change))
-        fault(f"{prefix}.{id}", clause, words, faulty, operators=operators, types=types)
-
-
-def _made(c: Attention, make: Callable[[Attention, Any], Attention], how: Any) -> Attention:
-    return make(c, how)
+    for id, clause, words, part in rows:
+        fault(f"{prefix}.{id}", clause, words, part, made=_made_by(make), operators=operators, types=types)
 
 
 def attention_family(
     id: str, numbers: tuple[int, ...], clause: str, words: str, change: Callable[[Attention, int], Attention]
 ) -> None:
     """Register faults that differ only in a number."""
-
-    def numbered(c: Described, number: int) -> Described:
-        return changed(c, partial(lambda node, number: change(node, number), number=number))
-
-    fields: Any = {"operators": ("LinearAttention",), "types": TYPES}
-    fault(f"linearattention.{id}", clause, words, numbered, numbers=numbers, **fields)
+    fields: Any = {"operators": ("LinearAttention",), "types": TYPES, "numbers": numbers}
+    fault(f"linearattention.{id}", clause, words, change, made=_made_by(applied), **fields)
 
 
-def with_operands(
-    c: Attention, change: Mapping[str, Callable[[Operands], Any]] = MappingProxyType({}), **changes: Any
-) -> Attention:
+def with_operands(c: Attention, **changes: Any) -> Attention:
     """Return the node with some unpacked operands replaced, each by a function of all operands."""
-    return c.prepared(lambda o: replace(o, **{name: made(o) for name, made in {**change, **changes}.items()}))
+    return c.prepared(lambda o: replace(o, **{name: change(o) for name, change in changes.items()}))
+
+
+def with_those(c: Attention, changes: Mapping[str, Callable[[Operands], Any]]) -> Attention:
+    """Return the node with the operands replaced that a row names."""
+    return with_operands(c, **changes)
 
 
 def with_exponents(c: Attention, change: Callable[[Array], Array]) -> Attention:
@@ -101,11 +103,6 @@ def interleaved(array: Array) -> Array:
     """Return heads (B, T, H, d) unpacked as if the packed axis were (d, H)."""
     batch, steps, heads, width = array.shape
     return array.reshape(batch, steps, width, heads).swapaxes(2, 3)
-
-
-def first_of(array: Array, axis: int) -> Array:
-    """Return an array whose elements along an axis are all the first one."""
-    return np.repeat(array.take([0] if array.shape[axis] else [], axis), array.shape[axis], axis)
 
 
 def unit_rows(rows: Array) -> Array:

@@ -11,18 +11,19 @@ from functools import partial
 
 import numpy as np
 
+from ...faults.alterations import first_of
 from ...faults.fault import Compute, Outputs, fault_of_run
 from ..described import Described
 from . import state_faults as _state_faults  # noqa: F401 - registers them
 from .changes import (
     TYPES,
     Array,
+    applied,
     attention_family,
     attention_faults,
     by_rule,
     changed,
     finished,
-    first_of,
     interleaved,
     rate,
     scanned,
@@ -33,6 +34,7 @@ from .changes import (
     with_operands,
     with_rates,
     with_step,
+    with_those,
 )
 from .recurrence import (
     Attention,
@@ -59,7 +61,7 @@ attention_faults(lambda c, change: with_operands(c, heads=lambda o: change(c, np
      "Divides a query head's number by kv_num_heads instead of by the size of a group.",
      lambda c, h: np.minimum(h // c.kv_num_heads, c.kv_num_heads - 1)),
 ))
-attention_faults(with_operands, (
+attention_faults(with_those, (
     ("heads.query-interleaved", "packing", "Unpacks query as (d_k, q_num_heads).",
      {"query": lambda o: interleaved(o.query)}),
     ("heads.key-interleaved", "packing", "Unpacks key as (d_k, kv_num_heads).", {"key": lambda o: interleaved(o.key)}),
@@ -165,7 +167,7 @@ def _single_as_several(c: Attention) -> Attention:
     return replace(c, beta=numbers.reshape(*c.beta.shape[:2], c.kv_num_heads))
 
 
-attention_faults(lambda c, change: change(c), (
+attention_faults(applied, (
     ("beta.single-as-several", "beta",
      "Reads a beta of one element a step as if each head had one, and zeros behind its end.", _single_as_several),
 ))
@@ -195,10 +197,10 @@ attention_faults(_delta, (
     ("delta.by-query", "delta", "Corrects by what the state holds for the query.",
      lambda s, P: rate(s) * (s.value - retrieve(P, s.query[:, :: len(s.heads) // s.key.shape[1]]))),
 ))
-attention_faults(lambda c, change: with_operands(c, change) if corrects(c.update_rule) else c, (
+attention_faults(lambda c, change: with_those(c, change) if corrects(c.update_rule) else c, (
     ("delta.keys-normalized", "delta", "Divides keys by their norm.", {"key": lambda o: unit_rows(o.key)}),
 ))
-attention_faults(with_operands, (
+attention_faults(with_those, (
     ("delta.queries-normalized", "equations", "Divides queries by their norm.",
      {"query": lambda o: unit_rows(o.query)}),
     ("scale.squared", "scale", "Multiplies by scale twice.", {"scale": lambda o: o.scale**2}),
@@ -206,7 +208,7 @@ attention_faults(with_operands, (
 
 # Scale
 
-attention_faults(lambda c, change: change(c), (
+attention_faults(applied, (
     ("scale.ignored", "scale", "Ignores scale: multiplies by 1/sqrt(d_k) whatever it is.",
      lambda c: replace(c, scale=0.0) if c.scale else c),
     ("scale.no-default", "scale", "Does not scale where scale is left out.",
@@ -262,7 +264,7 @@ attention_faults(_inverse, (
      "Lets head h of an inverse group be read by query head h, or the last one.",
      lambda h, queries: np.minimum(h, queries - 1)),
 ), operators=_OWN)
-attention_faults(lambda c, change: change(c), (
+attention_faults(applied, (
     ("key-heads.modulo", "key-heads", "Uses key h mod its number of heads for head h.", _shared_keys),
     ("unused.decay", "unused-inputs", "Lets the state decay wherever decay is there, whatever the rule.",
      lambda c: c if c.decay is None else by_rule(by_rule(c, "linear", "gated"), "delta", "gated_delta")),

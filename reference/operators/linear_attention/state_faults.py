@@ -8,13 +8,14 @@ from functools import partial
 
 import numpy as np
 
+from ...faults.alterations import first_of
 from .changes import (
     Array,
+    applied,
     attention_family,
     attention_faults,
     by_rule,
     finished,
-    first_of,
     rate,
     scanned,
     shifted,
@@ -85,14 +86,14 @@ def _from_row_to_row(o: Operands, step: Advance) -> tuple[Array, Array]:
     return np.concatenate(outputs), np.concatenate(states)
 
 
-attention_faults(lambda c, change: change(c), (
+attention_faults(applied, (
     ("present.early", "present-state", "Returns the state before the last step.",
      lambda c: _state_after(c, max(c.query.shape[1] - 1, 0))),
     ("state.from-row-to-row", "batch",
      "Starts every sequence of the batch from the last state of the one before.",
      lambda c: replace(c, scan=_from_row_to_row) if len(c.query) > 1 else c),
 ))
-attention_faults(lambda c, change: change(c), (
+attention_faults(applied, (
     ("state.rounded", "equations", "Rounds the state to the type of query in every step.", _rounded),
 ), types=("float16", "bfloat16"))
 
@@ -193,23 +194,23 @@ attention_family("chunks.present-of-whole-{}", (64, 16, 32, 128), "chunks",
 # Tails of d_k and d_v
 
 
+def _up_to(array: Array, width: int) -> Array:
+    """Return an array with zeros after the first `width` elements of its last axis."""
+    return np.where(np.arange(array.shape[-1]) < width, array, 0.0)
+
+
 def _keys_up_to(c: Attention, width: int) -> Attention:
-    """Return the node with sums over the first `width` elements of d_k only; the same node where `width` is 0 or
-    all."""
-
-    def kept(array: Array) -> Array:
-        return np.where(np.arange(array.shape[-1]) < width, array, 0.0)
-
-    return with_operands(c, key=lambda o: kept(o.key), query=lambda o: kept(o.query)) if 0 < width < c.d_k else c
+    """Return the node with sums over the first `width` elements of d_k; the same node where that is none or all."""
+    if not 0 < width < c.d_k:
+        return c
+    return with_operands(c, key=lambda o: _up_to(o.key, width), query=lambda o: _up_to(o.query, width))
 
 
 def _values_up_to(c: Attention, width: int) -> Attention:
-    """Return the node with zeros after the first `width` elements of d_v; the same node where `width` is 0 or all."""
-
-    def kept(array: Array) -> Array:
-        return np.where(np.arange(array.shape[-1]) < width, array, 0.0)
-
-    return scanned(c, lambda outputs, state, o: (kept(outputs), kept(state))) if 0 < width < c.d_v else c
+    """Return the node with zeros after the first `width` elements of d_v; the same node where that is none or all."""
+    if not 0 < width < c.d_v:
+        return c
+    return scanned(c, lambda outputs, state, o: (_up_to(outputs, width), _up_to(state, width)))
 
 
 _BLOCKS = (4, 8, 16, 32, 64, 2)
@@ -243,7 +244,7 @@ def _time_major(array: Array) -> Array:
 
 def _of_operands(c: Attention, change: Callable[[Array], Array], names: tuple[str, ...]) -> Attention:
     """Return the node with each of the named operands changed separately."""
-    return with_operands(c, {name: partial(lambda o, name: change(getattr(o, name)), name=name) for name in names})
+    return with_operands(c, **{name: partial(lambda o, name: change(getattr(o, name)), name=name) for name in names})
 
 
 def _reversed(o: Operands, step: Advance) -> tuple[Array, Array]:

@@ -11,7 +11,7 @@ from ...faults.alterations import (
     by_equations,
     clipped,
     configured,
-    first_direction,
+    first_of,
     for_units,
     gate_orders,
     reordered,
@@ -145,7 +145,7 @@ def _masked(c: Computation, i: float, o: float, f: float) -> Computation:
 
 lstm("lstm.peepholes.ignored", "peepholes", "Ignores P.", lambda c: with_inputs(c, P=None))
 lstm("lstm.peepholes.shared-directions", "peepholes", "Runs the backward direction with the forward direction's P.",
-    lambda c: with_tensors(c, "P", first_direction))
+    lambda c: with_tensors(c, "P", first_of))
 lstm("lstm.peepholes.ifo", "peepholes.order", "Reads the blocks of P in the order i, f, o.",
     lambda c: with_tensors(c, "P", lambda P: reordered(c, P, "ifo", "iof")))
 lstm("lstm.peepholes.first-for-all", "peepholes.order", "Gives all gates the input gate's peephole.",
