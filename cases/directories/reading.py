@@ -15,9 +15,9 @@ from ...reference import (
     UnknownOperator,
     document_meant,
     document_of,
-    operator_version,
     versions_of,
 )
+from ...reference.documents.operators import version_in_opset
 from ..specs.model import array_of
 
 
@@ -49,14 +49,14 @@ def operator_meant(model: onnx.ModelProto, proto: NodeProto) -> OperatorVersion:
         document = document_meant(proto.op_type, domain)
     except UnknownOperator as error:
         raise NotOneNode(str(error)) from None
-    versions = versions_of(document.op_type, document.domain)
     opsets = [o.version for o in model.opset_import if ("" if o.domain == "ai.onnx" else o.domain) == domain]
     if not opsets:
         raise NotOneNode(f"the model imports no opset of domain {domain!r}")
-    meant = [version for version in versions if version <= opsets[0]]
-    if not meant:
-        raise NotOneNode(f"opset {opsets[0]} has no {proto.op_type}: its versions are {', '.join(map(str, versions))}")
-    return operator_version(document.op_type, meant[-1], document.domain)
+    version = version_in_opset(document, opsets[0])
+    if version is None:
+        versions = ", ".join(map(str, versions_of(document.name)))
+        raise NotOneNode(f"opset {opsets[0]} has no {proto.op_type}: its versions are {versions}")
+    return version
 
 
 def by_position(names: Any, formal: tuple[str, ...], what: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 from ...reference import Operator, OperatorVersion
+from ...reference.documents.operators import version_in_opset
 from ...reference.errors import format_internal_error
 from ...reference.operators import UNJUDGED
 from ..models.content import ModelError, read_content
@@ -31,7 +32,6 @@ from .subject import (
     newest_opset,
     operator_judged,
     subject_of,
-    version_in,
 )
 
 
@@ -142,7 +142,7 @@ def _version_meant(located: Located, operator: Operator) -> OperatorVersion | st
         return f"which version the node means: no opset of domain {domain or 'ai.onnx'!r} is imported where it stands"
     if opset > newest_opset(operator):
         return f"what {name} is in opset {opset}: the newest that is known here is {newest_opset(operator)}"
-    return version_in(operator, opset) or f"which version the node means: opset {opset} has no {name}"
+    return version_in_opset(operator.document, opset) or f"which version the node means: opset {opset} has no {name}"
 
 
 def _problem(operator: Operator, broken: Broken, file: str, path: str, name: str) -> Problem:

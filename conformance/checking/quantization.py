@@ -217,20 +217,17 @@ def _count(codec: Codec) -> Iterator[Outcome]:
         yield Broken("model.scale-count", message, numbers.type.certain)
 
 
-def _axis(codec: Codec, form: TensorForm) -> int | None:
-    """Return the axis of the document's shape along which per-channel scales vary; None without one."""
-    shape = form.shapes[0]
-    return codec.axis % len(shape) if codec.per_channel and -len(shape) <= codec.axis < len(shape) else None
-
-
 def _summed(subject: NodeSubject, held: Mapping[str, Codec]) -> Iterator[Outcome]:
     """Yield scales that vary along an axis over which products are summed."""
     forms = subject.operator.tensors
     units = units_place(forms, subject.operator.inputs)
     for name, codec in held.items():
-        axis = _axis(codec, forms[name]) if name in forms else None
-        if axis is not None and (forms[name].shapes[0][axis] == Extent(INPUT_SIZE) or (name, axis) == units):
-            extent = forms[name].shapes[0][axis]
+        shape = forms[name].shapes[0] if name in forms else ()
+        if not codec.per_channel or not -len(shape) <= codec.axis < len(shape):
+            continue
+        axis = codec.axis % len(shape)
+        extent = shape[axis]
+        if extent == Extent(INPUT_SIZE) or (name, axis) == units:
             yield Broken(
                 "model.summed-axis", f"{name} has a scale for each number along axis {axis}, {extent}: sums go over it"
             )

@@ -17,9 +17,9 @@ from ...reference import (
     document_of,
     operator_names,
     operator_of,
-    operator_version,
     versions_of,
 )
+from ...reference.documents.operators import version_in_opset
 from ...reference.documents.tensors import SEQ_LENGTH, Extent
 from ..models.content import NotConstant
 from ..models.folding import constant, repeated
@@ -44,13 +44,6 @@ def newest_opset(operator: Operator) -> int:
     """Return the newest known opset of an operator's domain."""
     document = operator.document
     return versions_of(document.name)[-1] if document.domain else defs.onnx_opset_version()
-
-
-def version_in(operator: Operator, opset: int) -> OperatorVersion | None:
-    """Return the version of an operator in an opset; None if that opset has none."""
-    document = operator.document
-    meant = [version for version in versions_of(document.name) if version <= opset]
-    return operator_version(document.name, meant[-1], document.domain) if meant else None
 
 
 _VALUES = 1 << 24
@@ -238,7 +231,9 @@ def subject_at(scope: Scope, number: int) -> NodeSubject | None:
     """Return the node of a number in its scope as rules see it; None for one that is not judged."""
     node = scope.nodes[number]
     operator = operator_judged(node)
-    version = None if operator is None else version_in(operator, scope.opsets.get(domain_of(node.domain), 1))
+    if operator is None:
+        return None
+    version = version_in_opset(operator.document, scope.opsets.get(domain_of(node.domain), 1))
     return None if version is None else subject_of(Located(scope, number), version)
 
 

@@ -18,14 +18,8 @@ import onnx.shape_inference
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from ...cases.directories.external_data import tensors_of
-from ...reference import (
-    OperatorVersion,
-    UnknownOperator,
-    document_meant,
-    operator_of,
-    operator_version,
-    versions_of,
-)
+from ...reference import OperatorVersion, UnknownOperator, document_meant, operator_of
+from ...reference.documents.operators import version_in_opset
 from ...reference.documents.tensors import Extent, quantizes, sizes_known
 from ...reference.operators.described import DescribedOperator
 from .content import ModelContent, ModelError, NotConstant
@@ -70,9 +64,13 @@ def infer_types(scope: Scope) -> dict[str, Type]:
     for name in scope.bindings:
         _hand_in(graph, scope, name)
     if scope.parent is not None:
-        for name in sorted(_seen_from_outside(scope)):
+        used = {name for name in names_read(scope.nodes) if name and not scope.defines(name)}
+        for name in sorted(name for name in used if scope.parent.home_of(name) is not None):
             _hand_in(graph, scope, name)
-    _bound_vectors(graph)
+    for value in graph.input:
+        tensor_type = value.type.tensor_type
+        if _is_long(tensor_type.elem_type, [extent.dim_value for extent in tensor_type.shape.dim]):
+            tensor_type.shape.dim[0].ClearField("dim_value")
     for domain, version in scope.opsets.items():
         model.opset_import.add(domain=domain, version=version)
     if scope.model.expanded <= MOST_EXPANDED:
@@ -120,9 +118,8 @@ def _described_version(op_type: str, domain: str, opset: int) -> OperatorVersion
         document = document_meant(op_type, domain)
     except UnknownOperator:
         return None
-    versions = [version for version in versions_of(document.name) if version <= opset]
     is_described = isinstance(operator_of(document.op_type, document.domain), DescribedOperator)
-    return operator_version(document.name, versions[-1]) if versions and is_described else None
+    return version_in_opset(document, opset) if is_described else None
 
 
 def _output_types(node: NodeProto, version: OperatorVersion, types: Mapping[str, Type]) -> Iterator[tuple[str, Type]]:
@@ -157,14 +154,6 @@ def _without_data(tensor: TensorProto) -> TensorProto:
     light.data_location = TensorProto.EXTERNAL
     light.external_data.add(key="location", value="elsewhere")
     return light
-
-
-def _bound_vectors(graph: GraphProto) -> None:
-    """Leave open the extent of vectors of whole numbers that are too long to follow."""
-    for value in graph.input:
-        tensor_type = value.type.tensor_type
-        if _is_long(tensor_type.elem_type, [extent.dim_value for extent in tensor_type.shape.dim]):
-            tensor_type.shape.dim[0].ClearField("dim_value")
 
 
 def _is_long(element: int, shape: Sequence[int]) -> bool:
@@ -209,13 +198,6 @@ def _hand_in(graph: GraphProto, scope: Scope, name: str) -> None:
         graph.input.append(helper.make_tensor_value_info(name, inferred.element, inferred.shape))
     else:
         graph.input.add(name=name)
-
-
-def _seen_from_outside(scope: Scope) -> set[str]:
-    """Return the names from outer scopes that a scope's nodes, or graphs inside them, use."""
-    assert scope.parent is not None
-    used = {name for name in names_read(scope.nodes) if name and not scope.defines(name)}
-    return {name for name in used if scope.parent.home_of(name) is not None}
 
 
 def _forget_claims(node: NodeProto) -> None:

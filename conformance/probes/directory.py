@@ -76,39 +76,31 @@ class DirectoryProbe:
         read = read_directory(self.folder)
         if _digest(read) != self.digest:
             raise DirectoryError(f"{self.id}: was changed since the run began")
-        return _by_document(self.id, read) if self.documented else _by_given(self.id, read)
+        given = [data.outputs for data in read.data_sets]
+
+        def by_given(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+            return judge_given(outcomes[0], given, read.shown, read.rtol, read.atol)
+
+        inputs = [data.inputs for data in read.data_sets]
+        if not self.documented:
+            return Prepared((Job(self.id, read.model, tuple(inputs)),), by_given)
+        trials = trials_of(self.id, read.model, read_node_graph(read.model), inputs)
+        properties = onnx.load_model_from_string(read.model).metadata_props
+        random_weights = any(prop.key == RANDOM_WEIGHTS for prop in properties)
+
+        def by_document(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
+            judged = judge(trials, outcomes, accuracy)
+            flags = [RANDOM_WEIGHTS] if random_weights else []
+            # The given outputs do not decide the verdict, but a difference is worth a flag.
+            if judged.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
+                flags += ["differs-from-given"] if by_given(outcomes, accuracy).verdict in FAILING else []
+            return replace(judged, flags=(*judged.flags, *flags))
+
+        return Prepared(tuple(map(job_of, trials)), by_document, trials)
 
     def repeat(self, target: str) -> list[str]:
         """Return the arguments of ``onnxspec run`` for this directory only."""
         return ["onnxspec", "run", "--case", self.text, "--target", target]
-
-
-def _by_given(key: str, read: CaseDirectory) -> Prepared:
-    job = Job(key, read.model, tuple(data.inputs for data in read.data_sets))
-    given = [data.outputs for data in read.data_sets]
-
-    def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
-        return judge_given(outcomes[0], given, read.shown, read.rtol, read.atol)
-
-    return Prepared((job,), judgement)
-
-
-def _by_document(key: str, read: CaseDirectory) -> Prepared:
-    trials = trials_of(key, read.model, read_node_graph(read.model), [data.inputs for data in read.data_sets])
-    given = [data.outputs for data in read.data_sets]
-    random_weights = any(prop.key == RANDOM_WEIGHTS for prop in onnx.load_model_from_string(read.model).metadata_props)
-
-    def judgement(outcomes: Sequence[Outcome], accuracy: str) -> Judgement:
-        judged = judge(trials, outcomes, accuracy)
-        if random_weights:
-            judged = replace(judged, flags=(*judged.flags, RANDOM_WEIGHTS))
-        # The given outputs do not decide the verdict, but a difference is worth a flag.
-        by_given = judge_given(outcomes[0], given, read.shown, read.rtol, read.atol)
-        if by_given.verdict in FAILING and judged.verdict in (Verdict.PASS, Verdict.INCONCLUSIVE):
-            judged = replace(judged, flags=(*judged.flags, "differs-from-given"))
-        return judged
-
-    return Prepared(tuple(map(job_of, trials)), judgement, trials)
 
 
 def probe_directories(

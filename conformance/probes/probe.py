@@ -108,13 +108,6 @@ def prepared_trials(trials: tuple[Trial, ...], answers: bool = True) -> Prepared
     return Prepared(tuple(map(job_of, trials)), partial(judge, trials, answers=answers), trials, forbidden)
 
 
-def prepared_case(case: Case, answers: bool = True) -> Prepared:
-    """Return a case prepared to be judged by its document, with the script that reproduces it."""
-    prepared = prepared_trials(case.trials, answers)
-    # A script runs one feed after the other.
-    return replace(prepared, script=partial(_script, case)) if case.trial.course is None else prepared
-
-
 @dataclass(frozen=True)
 class SpecProbe:
     """A case as a probe.
@@ -216,7 +209,10 @@ class SpecProbe:
         if self._internal_errors:
             raise self._internal_errors[0]
         case = build_case(self.spec)
-        return prepared_case(wrap(case, self.wrap) if self.wrap else case, self.answers)
+        case = wrap(case, self.wrap) if self.wrap else case
+        prepared = prepared_trials(case.trials, self.answers)
+        # A script runs one feed after the other.
+        return replace(prepared, script=partial(_script, case)) if case.trial.course is None else prepared
 
     def repeat(self, target: str) -> list[str]:
         """Return the arguments of ``onnxspec explain``; the target's name includes its wrap."""

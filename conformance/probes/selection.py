@@ -1,4 +1,4 @@
-"""Selections of cases: a profile, filtered by operator, version, type and case."""
+"""Selections of cases: a profile, filtered by operator, version, type and case; shards of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from fnmatch import fnmatchcase
 from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
 
 from ...cases import PROFILES, Spec, operator_versions, profile
 from ...cases.profiles.random_cases import random_specs
@@ -283,3 +286,31 @@ def _matching(pattern: str, probes: Mapping[str, Probe]) -> list[Probe]:
     if not _WILD.search(pattern):
         return [probes[pattern]] if pattern in probes else []
     return [probe for id, probe in probes.items() if fnmatchcase(id, pattern)]
+
+
+Item = TypeVar("Item")
+
+_MOST_SHARDS = 100_000
+
+
+class Shard(Struct, frozen=True):
+    """Part `number` of `count`, counted from 1."""
+
+    number: int
+    count: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.count}"
+
+    def of(self, items: Sequence[Item]) -> tuple[Item, ...]:
+        """Return every `count`-th item. Neighbours are similar, so all shards get similar cases."""
+        return tuple(items[self.number - 1 :: self.count])
+
+
+def parse_shard(text: str) -> Shard:
+    """Return the shard of a text like ``2/8``. Raise UserError."""
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text)
+    shard = Shard(int(match[1]), int(match[2])) if match else Shard(0, 0)
+    if not 1 <= shard.number <= shard.count <= _MOST_SHARDS:
+        raise UserError(f"no shard {text[:40]!r}: it is K/N with K from 1 to N, like 2/8")
+    return shard

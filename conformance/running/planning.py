@@ -9,8 +9,7 @@ from pathlib import Path
 from ...reference.errors import DirectoryError, UserError
 from ..probes.naming import is_folder
 from ..probes.probe import Probe
-from ..probes.selection import Selection, UnknownName, narrow, operator_types, select_probes
-from ..probes.shard import parse_shard
+from ..probes.selection import Selection, UnknownName, narrow, operator_types, parse_shard, select_probes
 from ..targets.target import Target
 from .run import Plan
 

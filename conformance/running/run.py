@@ -17,8 +17,7 @@ from ...reference.errors import DirectoryError, RecordError, format_internal_err
 from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe
-from ..probes.selection import Selection, meant_for
-from ..probes.shard import Shard
+from ..probes.selection import Selection, Shard, meant_for
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import no_evidence
 from ..results.expected.entries import Entry

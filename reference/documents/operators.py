@@ -342,6 +342,12 @@ def versions_of(op_type: str, domain: str = "") -> tuple[int, ...]:
     return tuple(reversed(versions))
 
 
+def version_in_opset(document: Document, opset: int) -> OperatorVersion | None:
+    """Return the version of an operator in an opset of its domain; None if that opset has none."""
+    meant = [version for version in versions_of(document.name) if version <= opset]
+    return operator_version(document.name, meant[-1]) if meant else None
+
+
 @cache
 def operator_version(op_type: str, since_version: int, domain: str = "") -> OperatorVersion:
     """Return one version of an operator. Raise UnknownOperator if it has no version of exactly that since_version."""

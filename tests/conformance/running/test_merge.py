@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from onnxspec.cases import CaseSpec
-from onnxspec.conformance.probes.shard import Shard, parse_shard
+from onnxspec.conformance.probes.selection import Shard, parse_shard
 from onnxspec.reference.errors import UserError
 
 from ..miniatures import Inside, command_line, naming, pick, read_results
