@@ -57,7 +57,7 @@ def write_certificate(
     readable, problems = read_runs([run])
     report_on(readable, problems, out / "report")
     text = certificate_html(statement, suite, measured, requirements_of(readable[0]))
-    (out / "certificate.html").write_bytes(text.encode("utf-8", errors="backslashreplace"))
+    (out / "certificate.html").write_bytes(text.encode())
 
 
 def requirements_of(run: Run) -> dict[str, list[Requirement]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from ..conformance.judging.vocabulary import NO_FAILURE
@@ -17,13 +18,6 @@ MOST_PAGES = 200
 """Maximum number of findings with their own page. A run with more findings is broken as a whole."""
 
 MOST_LISTED = 1000
-
-_MARK = ".onnxspec"
-
-
-def paged(findings: Sequence[Finding]) -> frozenset[int]:
-    """Return the numbers of the findings that have a page."""
-    return frozenset(finding.number for finding in findings[:MOST_PAGES])
 
 
 def places_of(finding: Finding) -> list[tuple[str, str]]:
@@ -39,19 +33,27 @@ def write_pages(out: Path, pages: Iterator[tuple[Finding, str]]) -> None:
 
     Raise OSError where that cannot be written, or where a folder of that name has other content.
     """
-    folder, unfinished = out / FOLDER, out / f".{FOLDER}.{os.getpid()}"
-    if folder.is_symlink() or (folder.is_dir() and any(folder.iterdir()) and not (folder / _MARK).is_file()):
-        raise FileExistsError(17, "it holds other things than a report's findings", str(folder))
-    try:
-        (unfinished / "files").mkdir(parents=True)
-        (unfinished / _MARK).write_text("Written by onnxspec; replaced with the next report.\n", encoding="utf-8")
+    with replaced_folder(out / FOLDER, ".onnxspec", "a report's findings") as folder:
         for finding, page in pages:
-            (out / f"{unfinished.name}/{PurePosixPath(finding.page).name}").write_bytes(
-                page.encode("utf-8", errors="backslashreplace")
-            )
+            (folder / PurePosixPath(finding.page).name).write_bytes(page.encode())
             for member, (small, larger) in zip(finding.members, places_of(finding), strict=True):
-                _copy(member.exhibit, unfinished / small)
-                _copy(member.larger, unfinished / larger)
+                _copy(member.exhibit, folder / small)
+                _copy(member.larger, folder / larger)
+
+
+@contextmanager
+def replaced_folder(folder: Path, mark: str, content: str) -> Iterator[Path]:
+    """Yield an empty folder that replaces ``folder`` when the context ends without an error.
+
+    Raise FileExistsError where the folder has other content: not ``content``, which the file ``mark`` shows.
+    """
+    if folder.is_symlink() or (folder.is_dir() and any(folder.iterdir()) and not (folder / mark).is_file()):
+        raise FileExistsError(17, f"it holds other things than {content}", str(folder))
+    unfinished = folder.with_name(f".{folder.name}.{os.getpid()}")
+    try:
+        unfinished.mkdir(parents=True)
+        (unfinished / mark).write_text("Written by onnxspec, which replaces this folder.\n", encoding="utf-8")
+        yield unfinished
         shutil.rmtree(folder, ignore_errors=True)
         unfinished.replace(folder)
     finally:

@@ -14,7 +14,7 @@ from ..conformance.judging.vocabulary import VERDICTS
 from ..conformance.results.sections import undecided
 from ..conformance.results.summary import Summary, summary_of
 from ..conformance.text import listed
-from .finding_page import MOST_PAGES, means, paged, places_of, write_pages
+from .finding_page import MOST_PAGES, means, places_of, write_pages
 from .findings import ASIDE, KNOWN, NEW, REFUSED, VALIDATION, Finding, findings_of
 from .matrix import matrix
 from .run import Run, read_runs
@@ -51,7 +51,7 @@ def report_on(runs: Sequence[Run], problems: Sequence[str], out: Path) -> Path:
     unfinished = out / f".index.html.{os.getpid()}"
     try:
         text = render(runs, problems, subjects, findings)
-        unfinished.write_bytes(text.encode("utf-8", errors="backslashreplace"))
+        unfinished.write_bytes(text.encode())
         unfinished.replace(page)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -69,7 +69,6 @@ def render(
         scripts=("theme.js", "page.js") if total else ("theme.js",),
         title=_title(subjects),
         several=len(subjects) > 1,
-        pages=paged(findings),
         summaries=targets,
         chosen=bool(targets) and all(target.summary.chosen for target in targets.values()),
         runs=[_about_run(run) for run in runs],

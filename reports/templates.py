@@ -19,7 +19,7 @@ from ..conformance.text import plural
 from ..reference import document_saying
 from .comparison import KINDS
 from .evidence import BANDS, by_row, by_unit, first_values, range_text, shape_text, short
-from .finding_page import MOST_LISTED, times_words
+from .finding_page import MOST_LISTED, MOST_PAGES, times_words
 from .findings import Clause, refusals_of
 from .matrix import STATE_PRESENTATIONS, presentation_of
 from .text import code, plain, printable, shortened
@@ -96,6 +96,7 @@ def _environment(escape: Callable[[str], str]) -> Environment:
         "presentation_of": presentation_of,
         "state_presentations": STATE_PRESENTATIONS,
         "MOST_LISTED": MOST_LISTED,
+        "MOST_PAGES": MOST_PAGES,
         "KINDS": KINDS,
     }
     return environment

@@ -146,11 +146,11 @@ class Replay:
 class _Recording:
     """The recorded outcomes of a target's jobs: those of the run, and those of a fresh process."""
 
-    def __init__(self, recorded: Iterable[lines.Recorded], entry: TargetRecord, bits: memoryview | bytes) -> None:
+    def __init__(self, recorded: Iterable[lines.Recorded], bits: memoryview | bytes) -> None:
         self.lines = tuple(recorded)
         # After a kill between a record and its verdict, the case is run again; then the last record counts.
         self._jobs = {(line.purpose == FRESH, job.key): job for line in self.lines for job in line.jobs}
-        self._entry, self._bits = entry, bits
+        self._bits = bits
         self.missing: set[str] = set()
         self.damaged: dict[str, None] = {}
         self.returned: dict[tuple[bool, str], Outcome] = {}
@@ -174,26 +174,20 @@ class _Recording:
         """Return the outcomes that the replay recorded in a line."""
         return tuple(self.returned[line.purpose == FRESH, job.key] for job in line.jobs)
 
-    def process(self, usual: Target, target: Target, hangs: HangBudget, measure: bool = False) -> TargetProcess:
-        """Return the process of a target; a fresh one has another environment."""
-        return _ReplayProcess(self, target, hangs, target.environment != usual.environment)
+
+class _ReplayProcess(TargetProcess):
+    """Process that returns the recorded description and outcomes of a target, and runs nothing."""
+
+    def __init__(
+        self, recording: _Recording, entry: TargetRecord, target: Target, hangs: HangBudget, fresh: bool
+    ) -> None:
+        super().__init__(target, hangs=hangs)
+        self._recording, self._entry, self._fresh = recording, entry, fresh
 
     def start(self) -> dict[str, Any]:
-        """Return the description of the target. Raise TargetUnavailable where it did not start."""
         if not self._entry["description"]:
             raise TargetUnavailable(self._entry["unavailable"] or "it was not run")
         return dict(self._entry["description"])
-
-
-class _ReplayProcess(TargetProcess):
-    """Process that returns recorded outcomes and runs nothing."""
-
-    def __init__(self, recording: _Recording, target: Target, hangs: HangBudget, fresh: bool) -> None:
-        super().__init__(target, hangs=hangs)
-        self._recording, self._fresh = recording, fresh
-
-    def start(self) -> dict[str, Any]:
-        return self._recording.start()
 
     def run(self, jobs: Iterable[Job]) -> Generator[Outcome, None, None]:
         for job in jobs:
@@ -219,7 +213,11 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
     entry = read.targets[target.name]
     claimed = {result.case: result for result in read.results if result.target == target.name}
     with bits_of(folder, target.name) as bits, Pool(jobs) as pool:
-        recording = _Recording((line for line in recorded_in(folder) if line.target == target.name), entry, bits)
+        recording = _Recording((line for line in recorded_in(folder) if line.target == target.name), bits)
+
+        def process(asked: Target, hangs: HangBudget, measure: bool = False) -> TargetProcess:
+            return _ReplayProcess(recording, entry, asked, hangs, fresh=asked.environment != target.environment)
+
         plan = replace(
             plan,
             targets=(target,),
@@ -229,7 +227,7 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
             filled={},
             fills=entry["filling"] is not None and entry["filling"]["left_out"] == "",
             repeated=frozenset(line.case for line in recording.lines if line.purpose == FRESH),
-            process=lambda asked, **settings: recording.process(target, asked, **settings),
+            process=process,
         )
         run = Run(plan, folder, datetime.fromisoformat(read.described["started"]), [TargetRun(target)], pool=pool)
         outcomes, fresh, files, record = _carried_out(run, read.described, entry, recording)

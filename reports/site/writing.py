@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from ..finding_page import replaced_folder
 from ..run import Run
 from ..templates import html_of
 from ..text import slug
 from .history import FindingHistory, Runtime, histories_of, outcome, runtimes_of
-
-MARK = ".onnxspec-site"
 
 _COLOURS = {"pass": "#17653a", "fail": "#ad1f17", "unsupported": "#56469a", "none": "#56606b"}
 
@@ -31,20 +28,12 @@ def write_site(runs: Sequence[Run], out: Path, command: str) -> tuple[Path, list
 
     Raise OSError where the site cannot be written, or where the folder has other content.
     """
-    if out.is_dir() and any(out.iterdir()) and not (out / MARK).is_file():
-        raise FileExistsError(17, "it holds other things than a site", str(out))
     runtimes, remarks = runtimes_of(runs)
     histories = {runtime.name: histories_of(runtime) for runtime in runtimes}
-    unfinished = out.with_name(f".{out.name}.{os.getpid()}")
-    try:
+    with replaced_folder(out, ".onnxspec-site", "a site") as folder:
         for path, content in _files(runtimes, histories, command):
-            (unfinished / path).parent.mkdir(parents=True, exist_ok=True)
-            (unfinished / path).write_bytes(content.encode("utf-8", errors="backslashreplace"))
-        (unfinished / MARK).write_text("Written by onnxspec; replaced with the next site.\n", encoding="utf-8")
-        shutil.rmtree(out, ignore_errors=True)
-        unfinished.replace(out)
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content.encode())
     return out / "index.html", remarks
 
 

@@ -26,6 +26,7 @@ from ..reports.conftest import (
     add_evidence,
     exhibit,
     result,
+    run_of,
     sample_info,
     sample_results,
     write_run,
@@ -62,8 +63,7 @@ def browser(_window: Browser) -> Browser:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder of a report on two targets, with evidence."""
     root = tmp_path_factory.mktemp("browser")
-    rows = sample_results()
-    first = write_run(root / "run", rows, sample_info(rows))
+    first = run_of(root / "run", sample_results())
     add_evidence(first, {case: exhibit(case) for case in (NEW_CASE, KNOWN_CASE)}, larger={NEW_CASE: KNOWN_CASE})
     second_rows = sample_results("onnx-reference")
     second = write_run(root / "two", second_rows, sample_info(second_rows, "onnx-reference"))
@@ -166,7 +166,7 @@ def test_what_an_id_has_in_common_is_folded_and_stands_in_full_where_it_is_opene
     browser: Browser, tmp_path: Path
 ) -> None:
     rows = [result(f"lstm-14.float32.forward.bias.T4N{k}I2H5.00ff0{k}") for k in range(3)]
-    page = write_report([write_run(tmp_path / "run", rows, sample_info(rows))], tmp_path / "report")
+    page = write_report([run_of(tmp_path / "run", rows)], tmp_path / "report")
     browser.open(page.as_uri())
     assert browser.js("document.querySelector('#table tbody a').innerText") == "forward.bias.T4N0I2H5"
     browser.click("#table tbody a")
@@ -397,7 +397,7 @@ def test_what_a_runtime_said_never_runs(browser: Browser, tmp_path: Path) -> Non
 def test_twenty_thousand_results_open_in_two_seconds(browser: Browser, tmp_path: Path) -> None:
     rows = sample_results()
     many = [rows[k % len(rows)] | {"case": f"{rows[k % len(rows)]['case']}.{k:06d}"} for k in range(20_000)]
-    page = write_report([write_run(tmp_path / "run", many, sample_info(many))], tmp_path / "report")
+    page = write_report([run_of(tmp_path / "run", many)], tmp_path / "report")
     assert browser.open(page.as_uri()) < 2
     assert shown(browser) == "20,000 results"
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -227,6 +228,25 @@ def write_run(path: Path, rows: list[dict[str, Any]], info: dict[str, Any] | Non
     return path
 
 
+def run_of(
+    path: Path, rows: list[dict[str, Any]], findings: list[dict[str, Any]] | None = None, **changed: Any
+) -> Path:
+    """Write a run directory with the sample's run.json, and with these findings and keys in place of its own."""
+    info = sample_info(rows) | changed
+    if findings is not None:
+        info["targets"][0]["findings"] = findings
+    return write_run(path, rows, info)
+
+
+@contextmanager
+def editing(run: Path) -> Iterator[dict[str, Any]]:
+    """Yield the content of run.json, and write it back."""
+    path = run / "run.json"
+    info = json.loads(path.read_text(encoding="utf-8"))
+    yield info
+    path.write_text(json.dumps(info), encoding="utf-8")
+
+
 def exhibit(case: str, **changed: Any) -> dict[str, Any]:
     """Return an evidence.json: two rows of four steps and three units, which diverge at step 2 of row 1, unit 0."""
     steps, units = [0, 1, 2, 3], [0, 1, 2]
@@ -298,7 +318,6 @@ def exhibit(case: str, **changed: Any) -> dict[str, Any]:
 
 def add_evidence(run: Path, exhibits: dict[str, dict[str, Any]], target: int = 0, **more: Any) -> None:
     """Add evidence to a run directory: exhibits by case, and files like those of the harness."""
-    info = json.loads((run / "run.json").read_text(encoding="utf-8"))
     folders = {}
     for number, (case, content) in enumerate(exhibits.items()):
         folder = run / "evidence" / f"t{target}" / str(number)
@@ -308,8 +327,8 @@ def add_evidence(run: Path, exhibits: dict[str, dict[str, Any]], target: int = 0
         (folder / "model.onnx").write_bytes(b"model")
         (folder / "test_data_set_0" / "input_0.pb").write_bytes(b"X")
         folders[case] = folder.relative_to(run).as_posix()
-    info["targets"][target]["evidence"] = {"folders": folders, "larger": {}, "missing": {}} | more
-    (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
+    with editing(run) as info:
+        info["targets"][target]["evidence"] = {"folders": folders, "larger": {}, "missing": {}} | more
 
 
 @pytest.fixture
@@ -322,8 +341,7 @@ def shown(sample: Path) -> Path:
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
     """Return a complete and conforming run directory."""
-    rows = sample_results()
-    return write_run(tmp_path / "run", rows, sample_info(rows))
+    return run_of(tmp_path / "run", sample_results())
 
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "col", "use", "path", "circle", "rect", "polyline"}
@@ -394,9 +412,6 @@ def page_of(tmp_path: Path) -> Callable[..., Page]:
     """Return a function that writes a run with some results, and returns its page."""
 
     def make(rows: list[dict[str, Any]], findings: list[dict[str, Any]] | None = None, **changed: Any) -> Page:
-        info = sample_info(rows) | changed
-        if findings is not None:
-            info["targets"][0]["findings"] = findings
-        return report(tmp_path / "report", write_run(tmp_path / "run", rows, info))[0]
+        return report(tmp_path / "report", run_of(tmp_path / "run", rows, findings, **changed))[0]
 
     return make

@@ -14,17 +14,13 @@ from onnxspec.reports.comparison import Changes, Comparison, compare
 from onnxspec.reports.run import read_run
 from onnxspec.reports.templates import markdown_of
 
-from .conftest import result, sample_info, write_run
+from .conftest import editing, result, run_of, sample_info, write_run
 
 RUNNER = CliRunner()
 
 
-def run(path: Path, *rows: dict[str, Any], **changed: Any) -> Path:
-    return write_run(path, list(rows), sample_info(list(rows)) | changed)
-
-
 def compared(tmp_path: Path, was: list[dict[str, Any]], now: list[dict[str, Any]]) -> Changes:
-    (changes,) = compare(read_run(run(tmp_path / "was", *was)), read_run(run(tmp_path / "now", *now))).targets
+    (changes,) = compare(read_run(run_of(tmp_path / "was", was)), read_run(run_of(tmp_path / "now", now))).targets
     return changes
 
 
@@ -69,10 +65,10 @@ def test_runs_without_a_common_case_are_not_called_the_same(tmp_path: Path) -> N
 
 
 def graded(path: Path, grade: dict[str, str], worst: float) -> Path:
-    rows = [result("a", worst=worst)]
-    info = sample_info(rows)
-    info["targets"][0]["grade"] = grade
-    return write_run(path, rows, info)
+    run = run_of(path, [result("a", worst=worst)])
+    with editing(run) as info:
+        info["targets"][0]["grade"] = grade
+    return run
 
 
 def accuracy(tmp_path: Path, was: dict[str, str], now: dict[str, str], worst: float = 0.21) -> Changes:
@@ -98,7 +94,7 @@ def test_errors_that_moved_are_told_and_those_that_hardly_did_are_not(tmp_path: 
 
 
 def warnings(tmp_path: Path, **changed: Any) -> str:
-    runs = run(tmp_path / "was", result("a")), run(tmp_path / "now", result("a"), **changed)
+    runs = run_of(tmp_path / "was", [result("a")]), run_of(tmp_path / "now", [result("a")], **changed)
     return "\n".join(compare(*map(read_run, runs)).warnings)
 
 
@@ -113,7 +109,7 @@ def test_what_makes_runs_less_than_comparable_is_said(tmp_path: Path) -> None:
 
 
 def test_targets_are_paired_by_name_and_alone_by_being_alone(tmp_path: Path) -> None:
-    one = run(tmp_path / "one", result("a"))
+    one = run_of(tmp_path / "one", [result("a")])
     rows = [result("a", target="other")]
     other = write_run(tmp_path / "other", rows, sample_info(rows, "other"))
     alone = compare(read_run(one), read_run(other))
@@ -132,8 +128,8 @@ def test_targets_are_paired_by_name_and_alone_by_being_alone(tmp_path: Path) -> 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[str, str]:
-    was = run(tmp_path / "was", result("a"), result("b", verdict="wrong"))
-    now = run(tmp_path / "now", result("a", verdict="wrong", message="<b>|`x`"), result("b"))
+    was = run_of(tmp_path / "was", [result("a"), result("b", verdict="wrong")])
+    now = run_of(tmp_path / "now", [result("a", verdict="wrong", message="<b>|`x`"), result("b")])
     return str(was), str(now)
 
 

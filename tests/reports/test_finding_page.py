@@ -16,7 +16,7 @@ from onnxspec.reports.finding_page import times_words
 from onnxspec.reports.findings import in_words
 from onnxspec.reports.page import write_report
 
-from .conftest import HOSTILE, KNOWN_CASE, NEW_CASE, Page, add_evidence, exhibit, pages, result, sample_info, write_run
+from .conftest import HOSTILE, KNOWN_CASE, NEW_CASE, Page, add_evidence, editing, exhibit, pages, result, run_of
 
 
 def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: Path) -> None:
@@ -47,9 +47,8 @@ def test_a_finding_is_told_from_its_clause_to_its_files(shown: Path, tmp_path: P
 @pytest.mark.parametrize(("element", "same"), [("Y[2, 0, 1, 0]", True), ("Y_h[0, 0, 1]", False)])
 def test_numbers_of_another_run_than_the_message_are_said_to_be(shown: Path, element: str, same: bool) -> None:
     """The evidence of an unstable case may be of a later run."""
-    info = json.loads((shown / "run.json").read_text())
-    info["targets"][0]["findings"][1]["message"] = f"{element} is 0.6, must be 0.5"
-    (shown / "run.json").write_text(json.dumps(info))
+    with editing(shown) as info:
+        info["targets"][0]["findings"][1]["message"] = f"{element} is 0.6, must be 0.5"
     text = " ".join(pages(shown / "report", shown)[0].whole.split())
     assert f"{element} is 0.6, must be 0.5" in text
     other = "of another run of this case, which had this message: Y[2, 0, 1, 0] is 0.51, must be 0.5"
@@ -155,10 +154,7 @@ def test_the_same_finding_on_two_targets_has_one_page(shown: Path, tmp_path: Pat
 def test_findings_of_an_earlier_report_go_but_nothing_else(shown: Path, tmp_path: Path) -> None:
     out = tmp_path / "report"
     pages(out, shown)
-    rows = [result("a")]
-    info = sample_info(rows)
-    info["targets"][0]["findings"] = []
-    assert pages(out, write_run(tmp_path / "clean", rows, info)) == []
+    assert pages(out, run_of(tmp_path / "clean", [result("a")], [])) == []
     (tmp_path / "mine" / "findings").mkdir(parents=True)
     (tmp_path / "mine" / "findings" / "thesis.txt").write_text("years of work")
     with pytest.raises(FileExistsError):
@@ -219,10 +215,9 @@ def test_nothing_outside_the_run_is_read(sample: Path, tmp_path: Path) -> None:
     (folder / "page.html").write_text("<script>alert(1)</script>")
     (folder / "test_data_set_1").symlink_to(tmp_path, target_is_directory=True)
     (sample / "linked").symlink_to(outside, target_is_directory=True)
-    info = json.loads((sample / "run.json").read_text())
     for folder_name in ("../outside", str(outside), "linked", "", "..", ".", "evidence/t0/nothing"):
-        info["targets"][0]["evidence"]["folders"][NEW_CASE] = folder_name
-        (sample / "run.json").write_text(json.dumps(info))
+        with editing(sample) as info:
+            info["targets"][0]["evidence"]["folders"][NEW_CASE] = folder_name
         first, second, *_ = pages(tmp_path / "report", sample)
         assert "has no evidence" in first.whole, folder_name
         assert "Expected and reported values" in second.whole

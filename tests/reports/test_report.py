@@ -20,7 +20,7 @@ from onnxspec.reports.page import write_report
 from onnxspec.reports.run import read_run
 from onnxspec.reports.subject import subjects_of
 
-from .conftest import Page, cases, finding, report, result, sample_info, sample_results, write_run
+from .conftest import Page, cases, finding, report, result, run_of, sample_info, sample_results, write_run
 
 DOCUMENT = "https://onnx.ai/onnx/operators/onnx__LSTM.html"
 
@@ -28,8 +28,8 @@ DOCUMENT = "https://onnx.ai/onnx/operators/onnx__LSTM.html"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Page:
     """Return the page of the sample, made once."""
-    folder, rows = tmp_path_factory.mktemp("sample"), sample_results()
-    made, messages = report(folder / "report", write_run(folder / "run", rows, sample_info(rows)))
+    folder = tmp_path_factory.mktemp("sample")
+    made, messages = report(folder / "report", run_of(folder / "run", sample_results()))
     assert messages == []
     return made
 
@@ -149,15 +149,13 @@ def test_several_runs_stand_side_by_side(sample: Path, tmp_path: Path) -> None:
 
 
 def test_the_same_target_in_two_runs_is_named_by_run(sample: Path, tmp_path: Path) -> None:
-    rows = [result("a")]
-    page, _ = report(tmp_path / "report", sample, write_run(tmp_path / "later", rows, sample_info(rows)))
+    page, _ = report(tmp_path / "report", sample, run_of(tmp_path / "later", [result("a")]))
     assert page.data["targets"] == ["onnxruntime in run", "onnxruntime in later"]
 
 
 def test_runs_of_other_cases_are_said_not_to_compare(sample: Path, tmp_path: Path) -> None:
-    rows = [result("a")]
-    smoke = write_run(tmp_path / "smoke", rows, sample_info(rows) | {"profile": "smoke"})
-    changed = write_run(tmp_path / "changed", rows, sample_info(rows) | {"digests": {"LSTM-14": "0" * 64}})
+    smoke = run_of(tmp_path / "smoke", [result("a")], profile="smoke")
+    changed = run_of(tmp_path / "changed", [result("a")], digests={"LSTM-14": "0" * 64})
     _, messages = report(tmp_path / "report", sample, smoke, changed)
     assert messages == [
         "smoke: profile smoke, but run has core; their counts do not compare.",

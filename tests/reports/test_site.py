@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -16,26 +15,27 @@ from onnxspec.reports.run import read_runs
 from onnxspec.reports.site.history import FindingHistory, histories_of, runtimes_of
 from onnxspec.reports.site.writing import write_site
 
-from .conftest import sample_info, sample_results, write_run
+from .conftest import editing, run_of, sample_info, sample_results, write_run
 
 RELEASES = ("1.9", "1.10", "1.11")
 COUPLED = "input_forget keeps the input gate where the document keeps the forget gate"
 
 
-def release(place: Path, version: str) -> Path:
-    """Return a run on one release: 1.10 couples the gates wrongly, 1.9 and 1.11 correctly."""
+def release(place: Path, version: str, wrong: bool | None = None, fault: str = "coupled.input") -> Path:
+    """Return a run on one release, which couples the gates wrongly, as 1.10 does, or correctly."""
     rows = sample_results()
     info = sample_info(rows)
-    next(one for one in info["targets"][0]["findings"] if one["title"] == COUPLED)["fault"] = "coupled.input"
-    if version != "1.10":
-        rows = [_mended(row) if row["clauses"] == ["lstm.input_forget.couple"] else row for row in rows]
-        info["targets"][0]["findings"] = [one for one in info["targets"][0]["findings"] if one["title"] != COUPLED]
-    info["targets"][0]["description"] = {"runtime": "some runtime", "version": version}
+    findings = {one["title"]: one for one in info["targets"][0]["findings"]}
+    findings[COUPLED]["fault"] = fault
+    if not (version == "1.10" if wrong is None else wrong):
+        del findings[COUPLED]
+        mended = {"verdict": "pass", "message": "", "where": None, "diagnosis": [], "worst": 0.1}
+        rows = [row | mended if row["clauses"] == ["lstm.input_forget.couple"] else row for row in rows]
+    info["targets"][0] |= {
+        "findings": list(findings.values()),
+        "description": {"runtime": "some runtime", "version": version},
+    }
     return write_run(place / version, rows, info)
-
-
-def _mended(row: dict[str, Any]) -> dict[str, Any]:
-    return row | {"verdict": "pass", "message": "", "where": None, "diagnosis": [], "worst": 0.1}
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     page, remarks = write_site(runs, place / "site", "onnxspec site runs --out site")
     assert (page, remarks) == (place / "site" / "index.html", [])
     return place / "site"
-
-
-def read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def findings_in(runs: Sequence[Path]) -> dict[str, FindingHistory]:
@@ -97,7 +93,7 @@ def test_every_link_leads_to_a_file(folder: Path) -> None:
 
 
 def test_badges_are_json_for_shields(folder: Path) -> None:
-    badge = read(folder / "badges" / "some-runtime" / "lstm-14.json")
+    badge = json.loads((folder / "badges" / "some-runtime" / "lstm-14.json").read_text(encoding="utf-8"))
     assert badge["schemaVersion"] == 1
     assert badge["label"] == "LSTM-14 on some runtime 1.11"
     assert badge["message"].startswith("fails ")
@@ -116,17 +112,14 @@ def test_a_feature_page_tells_refusals_from_failures(folder: Path) -> None:
 
 def test_of_two_runs_of_one_release_the_larger_counts_and_it_is_said(tmp_path: Path) -> None:
     rows = sample_results()
-    info = sample_info(rows)
-    small = write_run(tmp_path / "small", rows[:10], info)
-    runs, _ = read_runs([small, write_run(tmp_path / "large", rows, info)])
+    runs, _ = read_runs([run_of(tmp_path / "small", rows[:10]), run_of(tmp_path / "large", rows)])
     _, remarks = write_site(runs, tmp_path / "site", "")
     assert len(remarks) == 1
     assert remarks[0].startswith("small: left out, large has more on onnxruntime")
 
 
 def test_a_run_that_did_not_finish_praises_nobody(tmp_path: Path) -> None:
-    rows = sample_results()
-    runs, _ = read_runs([write_run(tmp_path / "half", rows, sample_info(rows) | {"complete": False})])
+    runs, _ = read_runs([run_of(tmp_path / "half", sample_results(), complete=False)])
     page, remarks = write_site(runs, tmp_path / "site", "")
     assert remarks == ["half: left out, the run did not finish"]
     assert not (page.parent / "runtimes").exists()
@@ -159,23 +152,12 @@ def test_a_case_that_fails_by_another_fault_says_nothing_of_this_one(tmp_path: P
 
 
 def test_what_a_release_between_does_rightly_is_said(tmp_path: Path) -> None:
-    """Memory that was not written has the right value by chance, now and then."""
-    for version, source in (("1.1", "1.10"), ("1.2", "1.9"), ("1.3", "1.10")):
-        run = release(tmp_path, source)
-        info = json.loads((run / "run.json").read_text(encoding="utf-8"))
-        info["targets"][0]["description"]["version"] = version
-        (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
-        run.rename(tmp_path / f"run-{version}")
-    findings = findings_in([tmp_path / f"run-{version}" for version in ("1.1", "1.2", "1.3")])
-    assert findings[COUPLED].sentence == "in 1.1, the oldest release tested; not in 1.2; still in 1.3"
+    runs = [release(tmp_path, version, wrong=version != "1.2") for version in ("1.1", "1.2", "1.3")]
+    assert findings_in(runs)[COUPLED].sentence == "in 1.1, the oldest release tested; not in 1.2; still in 1.3"
 
 
 def test_memory_that_nobody_wrote_may_be_right_by_chance(tmp_path: Path) -> None:
-    runs = [release(tmp_path, version) for version in RELEASES]
-    info = json.loads((runs[1] / "run.json").read_text(encoding="utf-8"))
-    finding = next(finding for finding in info["targets"][0]["findings"] if finding["title"] == COUPLED)
-    finding["fault"] = "empty.uninitialized"
-    (runs[1] / "run.json").write_text(json.dumps(info), encoding="utf-8")
+    runs = [release(tmp_path, version, fault="empty.uninitialized") for version in RELEASES]
     assert findings_in(runs)[COUPLED].sentence.endswith("; a release without it may be right by chance")
 
 
@@ -183,11 +165,8 @@ def test_findings_of_one_reason_on_a_list_are_one(tmp_path: Path) -> None:
     """The finding has another title in the other release, because other cases showed it there."""
     runs = [release(tmp_path, "1.9"), release(tmp_path, "1.11")]
     for run, conditions in zip(runs, ("", "both directions"), strict=True):
-        info = json.loads((run / "run.json").read_text(encoding="utf-8"))
-        finding = next(
-            finding for finding in info["targets"][0]["findings"] if finding["title"].lower().startswith("clip")
-        )
-        finding |= {"why": "Clip is not applied.", "fault": "", "conditions": conditions, "title": f"clip {conditions}"}
-        (run / "run.json").write_text(json.dumps(info), encoding="utf-8")
+        with editing(run) as info:
+            (finding,) = (f for f in info["targets"][0]["findings"] if f["title"].startswith("clip"))
+            finding |= {"why": "Clip is not applied.", "conditions": conditions, "title": f"clip {conditions}"}
     (clip,) = [history for title, history in findings_in(runs).items() if title.lower().startswith("clip")]
     assert clip.states == {"1.9": "fails", "1.11": "fails"}
