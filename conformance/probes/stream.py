@@ -32,35 +32,6 @@ class CaseRun:
         return sum(outcome.seconds for outcome in self.outcomes)
 
 
-def tried(
-    process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
-) -> Generator[CaseRun, None, None]:
-    """Run probes on a target and judge them. Yield them in order.
-
-    Probes that the target's budget for hangs postpones come last; they are ``not-run`` if the budget is used up.
-
-    probes
-        Read ahead as far as the target takes jobs. A probe that cannot be built is ``not-run``, with the reason in its
-        message. A probe is ``not-judged`` if code of the suite or of the operator raises.
-    accuracy
-        Name of the accuracy class for judging.
-    pool
-        Processes that judge; None: this process.
-    """
-    postponed: list[Probe] = []
-    for result in _in_order(process, probes, accuracy, pool or Pool()):
-        if result.prepared.jobs and result.judgement.verdict is Verdict.NOT_RUN:
-            postponed.append(result.probe)
-        else:
-            yield result
-    if postponed:
-        process.hangs.last = True
-        try:
-            yield from _in_order(process, postponed, accuracy, pool or Pool())
-        finally:
-            process.hangs.last = False
-
-
 class _Answer(Struct, frozen=True):
     """Outcomes of a probe and its judge, as sent to another process."""
 
@@ -77,10 +48,19 @@ class _Answer(Struct, frozen=True):
         return sum(array.nbytes for array in arrays)
 
 
-def _in_order(
-    process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool
+def tried(
+    process: TargetProcess, probes: Iterable[Probe], accuracy: str, pool: Pool | None = None
 ) -> Generator[CaseRun, None, None]:
-    """Yield every probe with its verdict, in order. The target runs some while others are judged."""
+    """Run probes on a target and judge them, some while it runs others. Yield them in order.
+
+    probes
+        Read ahead as far as the target takes jobs. A probe that cannot be built is ``not-run``, with the reason in its
+        message. A probe is ``not-judged`` if code of the suite or of the operator raises.
+    accuracy
+        Name of the accuracy class for judging.
+    pool
+        Processes that judge; None: this process.
+    """
     running: deque[tuple[Probe, Prepared]] = deque()
     judging: deque[tuple[Probe, Prepared, _Answer]] = deque()
 
@@ -108,7 +88,7 @@ def _in_order(
                 yield from complete()
         yield from complete()
 
-    with contextlib.closing(pool.map(_Answer.judged, answers(), _Answer.bytes)) as judgements:
+    with contextlib.closing((pool or Pool()).map(_Answer.judged, answers(), _Answer.bytes)) as judgements:
         for judgement in judgements:
             probe, prepared, answer = judging.popleft()
             if judgement.verdict is Verdict.NOT_JUDGED or judgement.reason == "memory":

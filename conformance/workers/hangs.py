@@ -1,8 +1,8 @@
 """Budget of a target for hangs.
 
 A verdict about a hang needs the whole time limit. A target that hangs on a common feature would take hours, so the
-hangs of a run are counted. After the first few, cases that share a feature with a hung case run last, if the feature
-has never worked. Once the budget is spent, they are not run, and their results state the reason.
+hangs of a run are counted. Once the budget is spent, cases that share a feature with a hung case are not run, if the
+feature has never worked, and their results state the reason.
 """
 
 from __future__ import annotations
@@ -12,23 +12,17 @@ from itertools import combinations
 HANGS = 10
 """Default number of hangs of a run: ten minutes at the usual time limit."""
 
-_WARY = 3  # number of hangs after which similar cases run last; fewer hangs show no common feature
 _BEYOND = 2  # times the budget, after which no case is run: the hangs are then not limited to some cases
 
 Traits = frozenset[str]
 
 
 class HangBudget:
-    """Remaining budget, and the cases that are suspected to hang.
-
-    last
-        Whether the postponed cases are running now.
-    """
+    """Remaining budget, and the cases that are suspected to hang."""
 
     def __init__(self, hangs: int = HANGS) -> None:
         """Prepare a budget of `hangs` hangs."""
         self.hangs = hangs
-        self.last = False
         self._hung: list[Traits] = []
         self._fine: list[Traits] = []
         self._worked: set[str] = set()
@@ -53,16 +47,12 @@ class HangBudget:
         self._fine.append(traits)
 
     def refuses(self, traits: Traits) -> str:
-        """Return the reason not to run a case, or not yet; empty to run it."""
+        """Return the reason not to run a case; empty to run it."""
         count = len(self._hung)
         if count >= _BEYOND * self.hangs:
             return f"not run: {count} cases have hung, more than twice the budget of {self.hangs}"
-        if count < min(_WARY, self.hangs) or (self.last and not self.spent):
-            return ""
-        shared = self._shared(traits)
-        if not shared:
-            return ""
-        return f"not run: {count} cases have hung, those with: {shared}; the budget is {self.hangs}"
+        shared = self._shared(traits) if self.spent else ""
+        return f"not run: {count} cases have hung, those with: {shared}; the budget is {self.hangs}" if shared else ""
 
     def _shared(self, traits: Traits) -> str:
         """Return a feature that a case shares with a hung case, and that no returned case has.
