@@ -33,10 +33,8 @@ from onnxspec.conformance.diagnosis.explainer import Explainer
 from onnxspec.conformance.diagnosis.needed_classes import with_needed_classes
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
-from onnxspec.conformance.probes.naming import UnknownName
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select_probes
-from onnxspec.conformance.proof.proof import Proof, prove
 from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.conformance.results.expected.entries import Entry
 from onnxspec.conformance.running.run import Plan
@@ -75,11 +73,6 @@ def judged(spec: Any, kernel: Kernel = shipped, accuracy: str = "standard") -> J
     return judge_staged(build_case(spec), kernel, accuracy)
 
 
-def judged_runs(spec: Any, *runs: tuple[Any, ...]) -> Judgement:
-    """Return the verdict on several runs of the same feeds, with their outputs."""
-    return judge(build_case(spec).trials, [Outcome(spec.id, "ran", "run", (runs,))])
-
-
 def explained(specs: Sequence[Any], kernel: Kernel = shipped) -> dict[str, tuple[str, ...]]:
     return explainer.explained(*results_on(kernel, specs), "standard")
 
@@ -101,22 +94,6 @@ def test_each_target_runs_what_it_is_about() -> None:
         of_target = {*target.operators}
         assert {probe.op for probe in plan.probes_of(target)} == of_target
         assert {probe.op for probe in select_probes(Selection("smoke"), target.operators)} == of_target
-
-
-def test_operators_and_cases_by_name() -> None:
-    def chosen(operators: Sequence[str], **fields: Any) -> list[str]:
-        return [probe.id for probe in select_probes(Selection("smoke", **fields), operators)]
-
-    smoke = [spec.id for spec in profile("smoke", "ExtendedLSTM", 1)]
-    assert chosen(ONNX, ops=("ExtendedLSTM",)) == chosen(ONNX, cases=("extendedlstm-*",)) == smoke
-    wanted, lstm = case("batch").id, profile("core", "LSTM", 14)[0].id
-    for operators in (EXTENDED, ONNX):
-        assert chosen(operators, cases=(wanted,)) == [wanted]
-        assert chosen(operators, cases=(lstm,)) == [lstm]
-    with pytest.raises(UnknownName, match="ExtendedLSTN"):
-        chosen(ONNX, ops=("ExtendedLSTN",))
-    with pytest.raises(UnknownName, match="float16"):
-        chosen(EXTENDED, types=("float16",))
 
 
 # Verdict
@@ -165,16 +142,6 @@ def test_what_bfloat16_would_hold_is_two_faults_where_other_results_need_no_such
     amended = [wrong.get(r.case, r) for r in results]
     faults = explainer.explained(amended, probes, kept, "standard")[both.id]
     assert {*faults} == {"extended.quantization.infinity-lowest", "extended.output.zero-point-one-up"}
-
-
-def test_forms_that_are_wrong() -> None:
-    spec = case("realistic", 3)
-    Y = np.zeros((5, 2, 1, 3), np.float32)
-    for run, reason in (((Y[:4],), "shape"), ((Y.astype(np.float64),), "type"), ((None,), "form"), ((Y, Y), "count")):
-        judgement = judged_runs(spec, run)
-        assert (judgement.verdict, judgement.reason) == (Verdict.MALFORMED, reason)
-    crashed = Outcome(spec.id, "crashed", message="x")
-    assert judge(build_case(spec).trials, [crashed]).verdict is Verdict.CRASHED
 
 
 def test_nan_is_not_judged_and_what_does_not_depend_on_it_is() -> None:
@@ -386,20 +353,6 @@ def test_what_a_target_is_known_for_no_other_case_has_to_show() -> None:
     faults = ("extended.output.zero-point-*", "extended.gates.*")
     with_entry = Explainer("standard", 1000, [Entry(reason="known", op="ExtendedLSTM", faults=faults)])
     assert with_entry.explain(run) == ("extended.output.zero-point-one-up",)
-
-
-# Proof
-
-
-@pytest.mark.parametrize(
-    ("numbers", "fault", "proved"),
-    [((3, 4), "extended.gates.order-ifoc", True), ((3,), "extended.batch.rows-alike", False)],
-)
-def test_a_fault_is_proved_or_survives(numbers: Sequence[int], fault: str, proved: bool) -> None:
-    *_, proof = prove([case("realistic", number) for number in numbers], [fault])
-    assert isinstance(proof, Proof)
-    assert [row.proved for row in proof.rows] == [proved]
-    assert not proof.false_positives
 
 
 # A separate worker
