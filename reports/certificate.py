@@ -16,8 +16,7 @@ from ..cases.specs.quantizing import QUANTIZED
 from ..conformance.certifying.records import MeasuredRecord, RowRecord, StatementRecord, SuiteRecord
 from ..conformance.judging.judgement import Verdict
 from ..conformance.targets.target import ACCURACY
-from ..conformance.text import listed, plural
-from ..reference.numbers.accuracy import ACCURACY_CLASSES, accuracy_class
+from ..conformance.text import listed
 from .findings import findings_of
 from .page import report_on
 from .run import Run, read_runs
@@ -127,14 +126,14 @@ def certificate_html(
         "certificate.css",
         claim=statement,
         heading="Certificate of conformance" if statement.kind == "certificate" else "Trial",
-        lead=_lead(statement) + _quantized(statement, measured),
+        lead=_lead(statement) + _wrapped(measured.wrap),
         certified=parts["certified"],
         excepted=parts["with exceptions"],
         others=parts["not certified"],
         nowhere=list(_named([row for row in rows if row.status == "none" and _declined(row)])),
         requirements=requirements,
         waivers=[(n, waiver, covered[n]) for n, waiver in enumerate(statement.waivers, 1)],
-        remarks=list(_remarks(statement, measured)),
+        remarks=list(_remarks(statement)),
         table=table,
         commands=commands,
         environment=list(_environment(measured)),
@@ -174,15 +173,11 @@ def _totals(rows: Iterable[RowRecord]) -> str:
     return f"Of {counts.total():,} test cases: {verdicts}."
 
 
-def _quantized(statement: StatementRecord, measured: MeasuredRecord) -> str:
-    """Return a sentence on certified quantized nodes; empty for other nodes."""
-    if measured.wrap not in QUANTIZED:
-        return ""
-    type_name = measured.wrap.rpartition("-")[2]
-    steps = accuracy_class(statement.accuracy).steps if statement.accuracy in ACCURACY_CLASSES else 0
-    off = f", and outputs may be {plural(steps, 'level')} off (class {statement.accuracy})" if steps else ""
-    held = f"{'uint' if type_name[0] == 'u' else 'int'}{type_name[1:]}"
-    return f" This is said of quantized nodes: each tensor but sequence_lens is held as levels of {held}{off}."
+def _wrapped(wrap: str) -> str:
+    """Return a sentence on the graph around every node; empty for single nodes."""
+    if wrap in QUANTIZED:
+        return f" Every node was quantized: between DequantizeLinear and QuantizeLinear ({wrap})."
+    return f" Every node was embedded in a larger graph ({wrap})." if wrap else ""
 
 
 def _levels_of(rows: Iterable[RowRecord]) -> dict[str, str]:
@@ -276,12 +271,8 @@ def _toml(value: Any) -> str:
     return f"{{{', '.join(f'{json.dumps(key)} = {_toml(inner)}' for key, inner in value.items())}}}"
 
 
-def _remarks(statement: StatementRecord, measured: MeasuredRecord) -> Iterator[str]:
+def _remarks(statement: StatementRecord) -> Iterator[str]:
     rows = statement.rows
-    if measured.wrap in QUANTIZED:
-        yield f"Every node was between DequantizeLinear and QuantizeLinear ({measured.wrap})."
-    elif measured.wrap:
-        yield f"Every node was embedded in a larger graph ({measured.wrap})."
     if accepted := sum(row.not_rejected for row in rows):
         yield f"{accepted} invalid models were accepted. That denies no level."
     if varying := sum(row.nondeterministic for row in rows):

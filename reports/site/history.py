@@ -185,11 +185,6 @@ class FindingHistory:
         """Its address, relative to the site's folder: its place on the page of the runtime."""
         return f"{self.runtime.page}#{self.anchor}"
 
-    @property
-    def script(self) -> str:
-        """The path of the script that shows it, relative to the site's folder."""
-        return f"scripts/{self.runtime.slug}-{self.number:03d}.py"
-
     @cached_property
     def states(self) -> dict[str, str]:
         """Outcomes by version, in the order of releases.

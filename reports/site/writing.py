@@ -61,8 +61,6 @@ def _files(
         tried = [name for name in operators if any(cells[name].tone != "none" for _, cells in rows)]
         yield _page(path, "site_feature.html", feature=feature, rows=rows, operators=tried)
     for runtime in runtimes:
-        scripts = {history: text for history in histories[runtime.name] if (text := _script(history))}
-        yield from ((history.script, text) for history, text in scripts.items())
         tallies = runtime.newest.subject.by_version
         badges = {version: f"badges/{runtime.slug}/{slug(version)}.json" for version in tallies}
         yield _page(
@@ -73,7 +71,6 @@ def _files(
             types=sorted({name for release in runtime.releases for name in release.subject.by_type}),
             histories=histories[runtime.name],
             badges=badges,
-            scripts_of=scripts,
         )
         for version, path in badges.items():
             state = outcome(tallies[version])
@@ -86,14 +83,6 @@ def _page(path: str, template: str, **content: Any) -> tuple[str, str]:
     """Return path and text of a page. ``root`` is the relative path to the site's folder."""
     scripts, root = ("theme.js", "site.js"), "../" * path.count("/")
     return path, html_of(template, "site.css", scripts=scripts, root=root, outcome=outcome, **content)
-
-
-def _script(history: FindingHistory) -> str:
-    """Return the script that shows a finding; empty where the run has none."""
-    exhibit = history.member.exhibit
-    if exhibit is None or "script.py" not in exhibit.files:
-        return ""
-    return (exhibit.folder / "script.py").read_text(encoding="utf-8", errors="replace")
 
 
 def _index(

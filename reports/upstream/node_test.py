@@ -6,7 +6,6 @@ import json
 import keyword
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import ml_dtypes
@@ -34,6 +33,36 @@ _WORDS = {
 }
 """onnx's words for parts of a case's id; other parts stay."""
 
+_SOURCE = """\
+# Copyright (c) ONNX Project Contributors
+#
+# SPDX-License-Identifier: Apache-2.0
+from __future__ import annotations
+
+{imports}import numpy as np
+
+import onnx
+from onnx.backend.test.case.base import Base
+from onnx.backend.test.case.node import expect
+
+
+class {op}(Base):
+    @staticmethod
+    def export_{function}() -> None:
+{comment}
+{node}
+
+{arrays}
+
+        expect(
+            node,
+            inputs=[{inputs}],
+            outputs=[{outputs}],
+            name="{name}",
+            opset_imports=[onnx.helper.make_operatorsetid("", {opset})],
+        )
+"""
+
 
 def node_test(spec: Spec) -> str:
     """Return a Python module with a case as a test, which onnx collects from its folder of node tests.
@@ -60,8 +89,23 @@ def node_test(spec: Spec) -> str:
     outputs = {value.name: _array(sets[-1].outputs[value.name]) for value in model.graph.output}
     if sum(array.size for array in (*inputs.values(), *outputs.values())) > MOST_NUMBERS:
         raise UserError(f"more than {MOST_NUMBERS:,} numbers are no test that anybody reads; choose a smaller case")
-    comment = _about(spec, fairness, len(sets))
-    return "\n".join(_lines(_test_name(spec, node), comment, model, node, inputs, outputs)) + "\n"
+    arrays = {**inputs, **outputs}
+    bfloat16 = any(array.dtype == ml_dtypes.bfloat16 for array in arrays.values())
+    name, comment = _test_name(spec, node), textwrap.wrap(_about(spec, fairness, len(sets)), _WIDTH - 10)
+    return _SOURCE.format(
+        imports="import ml_dtypes\n" if bfloat16 else "",
+        op=node.op_type,
+        function=name.removeprefix(f"test_{node.op_type.lower()}_"),
+        comment=textwrap.indent("\n".join(comment), "        # "),
+        node=textwrap.indent(f"node = {_node_source(node)}", "        "),
+        arrays=textwrap.indent(
+            "\n".join(f"{_variable(n)} = {_array_source(a)}" for n, a in arrays.items()), "        "
+        ),
+        inputs=", ".join(map(_variable, inputs)),
+        outputs=", ".join(map(_variable, outputs)),
+        name=name,
+        opset=next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")),
+    )
 
 
 def _lone_node(model: onnx.ModelProto) -> onnx.NodeProto:
@@ -76,48 +120,6 @@ def _lone_node(model: onnx.ModelProto) -> onnx.NodeProto:
 def _array(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array with its real type: onnx before 1.19 stores bfloat16 as uint16."""
     return array.view(ml_dtypes.bfloat16) if array.dtype == np.uint16 else array
-
-
-def _lines(
-    name: str,
-    about: str,
-    model: onnx.ModelProto,
-    node: onnx.NodeProto,
-    inputs: Mapping[str, NDArray[Any]],
-    outputs: Mapping[str, NDArray[Any]],
-) -> Iterator[str]:
-    opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
-    yield "# Copyright (c) ONNX Project Contributors"
-    yield "#"
-    yield "# SPDX-License-Identifier: Apache-2.0"
-    yield "from __future__ import annotations"
-    yield ""
-    if any(array.dtype == ml_dtypes.bfloat16 for array in (*inputs.values(), *outputs.values())):
-        yield "import ml_dtypes"
-    yield "import numpy as np"
-    yield ""
-    yield "import onnx"
-    yield "from onnx.backend.test.case.base import Base"
-    yield "from onnx.backend.test.case.node import expect"
-    yield ""
-    yield ""
-    yield f"class {node.op_type}(Base):"
-    yield "    @staticmethod"
-    yield f"    def export_{name.removeprefix(f'test_{node.op_type.lower()}_')}() -> None:"
-    for line in textwrap.wrap(about, _WIDTH - 10):
-        yield f"        # {line}"
-    yield from _indented("node = ", _node_source(node))
-    yield ""
-    for name_of, array in (*inputs.items(), *outputs.items()):
-        yield from _indented(f"{_variable(name_of)} = ", _array_source(array))
-    yield ""
-    yield "        expect("
-    yield "            node,"
-    yield f"            inputs=[{', '.join(map(_variable, inputs))}],"
-    yield f"            outputs=[{', '.join(map(_variable, outputs))}],"
-    yield f'            name="{name}",'
-    yield f'            opset_imports=[onnx.helper.make_operatorsetid("", {opset})],'
-    yield "        )"
 
 
 def _test_name(spec: Spec, node: onnx.NodeProto) -> str:
@@ -179,7 +181,3 @@ def _array_source(array: NDArray[Any]) -> str:
 
 def _literal(value: Any) -> str:
     return str(value) if np.isfinite(value) else f"{'-' if value < 0 else ''}np.{abs(value)}"
-
-
-def _indented(name: str, source: str) -> Iterator[str]:
-    yield from textwrap.indent(f"{name}{source}", "        ").splitlines()
