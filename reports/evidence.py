@@ -159,7 +159,7 @@ class HeatTable(NamedTuple):
         tiles = [(step, name, tile) for name, row in self.rows for step, tile in zip(self.steps, row, strict=True)]
         judged = [entry for entry in tiles if entry[2].ratio is not None and not entry[2].padding]
         wrong = [entry for entry in judged if entry[2].outside]
-        text = f"Wrong values: {len(wrong)} of {len(judged)}"
+        text = f"{len(wrong)} of {len(judged)} values are wrong"
         if wrong:
             step, name, _ = min(wrong, key=lambda entry: entry[0])
             text += f", the first at step {step}, {self.row_word} {name}"

@@ -42,101 +42,51 @@ class Word:
 
 _NEITHER = "neither a pass nor wrong arithmetic"
 
+# fmt: off
 _WORDS = (
-    Word(
-        Verdict.WRONG.value,
-        "At least one value is off by more than rounding can explain.",
-        True,
-        {"value": "Wrong values", "nonfinite": "Infinity or NaN where a number must be"},
-    ),
-    Word(
-        Verdict.INACCURATE.value,
-        "Beyond the arithmetic it is judged by; a wider class would allow it.",
-        True,
-        {
-            "value": "Values less accurate than they must be",
-            "nonfinite": "Infinity or NaN that only coarser arithmetic explains",
-        },
-    ),
-    Word(
-        Verdict.CRASHED.value,
-        "The runtime's process died, or its program broke off.",
-        happens={
-            EXCEPTION: "The program raises an internal error",
-            "companion": "The process dies where all outputs are asked for",
-            "": "The process dies",
-        },
-    ),
-    Word(
-        Verdict.TIMED_OUT.value,
-        "No answer within the time allowed.",
-        happens={
-            "companion": "No answer in the time allowed where all outputs are asked for",
-            "": "No answer in the time allowed",
-        },
-    ),
-    Word(
-        Verdict.MALFORMED.value,
-        "Wrong number, shape or type of outputs.",
-        True,
-        {
-            "shape": "An output of the wrong shape",
-            "type": "An output of the wrong type",
-            "count": "The wrong number of outputs",
-            "form": "Outputs that are no list of arrays of numbers",
-        },
-    ),
-    Word(
-        Verdict.UNSTABLE.value,
-        "Two runs of the same data differ, and one of them fails.",
-        True,
-        {
-            "value": "Two runs of the same data differ, and one is wrong",
-            "held": "Outputs that the caller held change when the session runs again",
-        },
-    ),
-    Word(
-        Verdict.INPUT_MODIFIED.value,
-        "The run changed one of its inputs.",
-        happens={"inputs-changed": "The run changes its inputs"},
-    ),
-    Word(Verdict.NOT_REJECTED.value, "A model that the document forbids ran all the same."),
-    Word(
-        Verdict.NOT_JUDGED.value,
-        "The suite's own code broke off, or the operator's: nothing is known of the target. The message says where.",
-        happens={
-            "building": "Cases that the operator's own code, or the suite's, could not build",
-            "judging": "Cases that the operator's own code, or the suite's, could not judge",
-        },
-    ),
-    Word(
-        Verdict.FALLBACK.value,
-        f"The node ran on another execution provider than the one asked for: {_NEITHER}.",
-        happens={"": "The node runs somewhere else than asked for"},
-    ),
-    Word(Verdict.UNSUPPORTED.value, f"A clean error on a legal model: {_NEITHER}."),
-    Word(
-        Verdict.INCONCLUSIVE.value,
-        "Too few elements could be judged, so nothing is claimed.",
-        happens={
-            "wide": "not checkable: rounding alone could change these values by more than 1 %",
-            "memory": "there is not enough memory here to judge them",
-            "graded": "numbers are graded and not judged, as the target's accuracy class asks",
-            "inconclusive": "this data cannot distinguish a correct result from a wrong one",
-        },
-    ),
-    Word(Verdict.UNAVAILABLE.value, "The target could not start."),
-    Word(
-        Verdict.NOT_TRIED.value,
-        "It needs an ability of sessions that the target does not declare: nothing is claimed of it.",
-    ),
-    Word(Verdict.NOT_RUN.value, "Planned and not tried: the message says why."),
-    Word(
-        Verdict.PASS.value,
-        "Every judged element agrees with the document.",
-        happens={"padding": "Values past a sequence's length that break a convention"},
-    ),
+    Word("wrong", "At least one value is off by more than rounding can explain.", True,
+         {"value": "Wrong values", "nonfinite": "Infinity or NaN where a number must be"}),
+    Word("inaccurate", "Beyond the arithmetic it is judged by; a wider class would allow it.", True,
+         {"value": "Values less accurate than they must be",
+          "nonfinite": "Infinity or NaN that only coarser arithmetic explains"}),
+    Word("crashed", "The runtime's process died, or its program broke off.", False,
+         {EXCEPTION: "The program raises an internal error",
+          "companion": "The process dies where all outputs are asked for",
+          "": "The process dies"}),
+    Word("timed-out", "No answer within the time allowed.", False,
+         {"companion": "No answer in the time allowed where all outputs are asked for",
+          "": "No answer in the time allowed"}),
+    Word("malformed", "Wrong number, shape or type of outputs.", True,
+         {"shape": "An output of the wrong shape",
+          "type": "An output of the wrong type",
+          "count": "The wrong number of outputs",
+          "form": "Outputs that are no list of arrays of numbers"}),
+    Word("unstable", "Two runs of the same data differ, and one of them fails.", True,
+         {"value": "Two runs of the same data differ, and one is wrong",
+          "held": "Outputs that the caller held change when the session runs again"}),
+    Word("input-modified", "The run changed one of its inputs.", False,
+         {"inputs-changed": "The run changes its inputs"}),
+    Word("not-rejected", "A model that the document forbids ran all the same."),
+    Word("not-judged",
+         "The suite's own code broke off, or the operator's: nothing is known of the target. The message says where.",
+         False,
+         {"building": "Cases that the operator's own code, or the suite's, could not build",
+          "judging": "Cases that the operator's own code, or the suite's, could not judge"}),
+    Word("fallback", f"The node ran on another execution provider than the one asked for: {_NEITHER}.", False,
+         {"": "The node runs somewhere else than asked for"}),
+    Word("unsupported", f"A clean error on a legal model: {_NEITHER}."),
+    Word("inconclusive", "Too few elements could be judged, so nothing is claimed.", False,
+         {"wide": "not checkable: rounding alone could change these values by more than 1 %",
+          "memory": "there is not enough memory here to judge them",
+          "graded": "numbers are graded and not judged, as the target's accuracy class asks",
+          "inconclusive": "this data cannot distinguish a correct result from a wrong one"}),
+    Word("unavailable", "The target could not start."),
+    Word("not-tried", "It needs an ability of sessions that the target does not declare: nothing is claimed of it."),
+    Word("not-run", "Planned and not tried: the message says why."),
+    Word("pass", "Every judged element agrees with the document.", False,
+         {"padding": "Values past a sequence's length that break a convention"}),
 )
+# fmt: on
 
 VERDICTS: Mapping[str, Word] = {each.verdict: each for each in _WORDS}
 """Text by verdict, worst first: the order in which pages count and list them."""
