@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -49,40 +49,26 @@ def _as_in_model(compute: Compute, c: Computation) -> Computation:
     return with_fitting(c, {name: array.astype("float64") for name, array in compute.memory.overridden.items()})
 
 
-def _overwrite(compute: Compute, name: str, value: Array) -> None:
-    """Change an array of the caller, if it exists and is writable."""
-    array = compute.fed.get(name)
-    if array is not None and array.flags.writeable:
-        array[...] = value.astype(array.dtype)
+def _overwriting(id: str, words: str, name: str, value: Callable[[Computation, Outputs], Array]) -> None:
+    """Register a fault that writes a value, of the computation and its outputs, to an array of the caller."""
+
+    def wrong(compute: Compute, c: Computation) -> Outputs:
+        outputs, array = compute(c), compute.fed.get(name)
+        if array is not None and array.flags.writeable:
+            array[...] = value(c, outputs).reshape(array.shape).astype(array.dtype)
+        return outputs
+
+    fault_of_run(id, "session.inputs-unchanged", words, wrong)
 
 
-@fault_of_run("inputs.x-overwritten", "session.inputs-unchanged", "Uses the memory of X for results of its own.")
-def x_overwritten(compute: Compute, c: Computation) -> Outputs:
-    outputs = compute(c)
-    _overwrite(compute, "X", np.zeros(c.inputs["X"].shape))
-    return outputs
-
-
-@fault_of_run("inputs.initial-h-overwritten", "session.inputs-unchanged",
-    "Keeps the running state in the memory of initial_h.")
-def initial_h_overwritten(compute: Compute, c: Computation) -> Outputs:
-    outputs = compute(c)
-    _overwrite(compute, "initial_h", outputs["Y_h"])
-    return outputs
-
-
-@fault_of_run("inputs.lengths-sorted", "session.inputs-unchanged", "Sorts sequence_lens where it stands.")
-def lengths_sorted_in_place(compute: Compute, c: Computation) -> Outputs:
-    _overwrite(compute, "sequence_lens", np.sort(c.configuration.lengths)[::-1])
-    return compute(c)
-
-
-@fault_of_run("inputs.weights-repacked", "session.inputs-unchanged", "Reorders R in the caller's memory.")
-def weights_repacked(compute: Compute, c: Computation) -> Outputs:
-    R = compute.fed.get("R", c.inputs["R"])
-    _overwrite(compute, "R", np.ascontiguousarray(R.swapaxes(1, 2)).reshape(R.shape))
-    return compute(c)
-
+_overwriting("inputs.x-overwritten", "Uses the memory of X for results of its own.",
+    "X", lambda c, outputs: np.zeros(c.inputs["X"].shape))
+_overwriting("inputs.initial-h-overwritten", "Keeps the running state in the memory of initial_h.",
+    "initial_h", lambda c, outputs: outputs["Y_h"])
+_overwriting("inputs.lengths-sorted", "Sorts sequence_lens where it stands.",
+    "sequence_lens", lambda c, outputs: np.sort(c.configuration.lengths)[::-1])
+_overwriting("inputs.weights-repacked", "Reorders R in the caller's memory.",
+    "R", lambda c, outputs: np.ascontiguousarray(c.inputs["R"].swapaxes(1, 2)))
 
 
 # The outputs of these faults are not used; legal models are computed correctly.

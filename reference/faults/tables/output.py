@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ...recurrent.computation import Computation
@@ -40,25 +42,23 @@ output_fault("outputs.last-step-only", "outputs.order", "Fills Y in for the last
     Y=_last_step)
 
 
-@fault_of_run("outputs.last-row-of-tensor", "outputs.last-hidden",
-    "Takes Y_h from the last time step of Y, whatever the direction and the length.")
-def last_of_tensor(compute: Compute, c: Computation) -> Outputs:
+def _hidden_from_y(compute: Compute, c: Computation, last: Callable[[Array, Array], Array]) -> Outputs:
+    """Return the outputs with Y_h taken from Y, by last(Y, Y_h); unchanged where there are no steps."""
     outputs = compute(c)
     if not c.configuration.T:
         return outputs
     Y = steps_first(outputs["Y"], c.configuration.layout)
-    return with_outputs(c, outputs, states=lambda states: Y[-1], names=("Y_h",))
+    return with_outputs(c, outputs, states=lambda state: last(Y, state), names=("Y_h",))
 
 
-@fault_of_run("outputs.last-position", "outputs.last-hidden",
-    "Takes Y_h from the last time step of each row, also in the reverse direction.")
-def last_position(compute: Compute, c: Computation) -> Outputs:
-    outputs = compute(c)
-    if not c.configuration.T:
-        return outputs
-    last = last_positions(c, steps_first(outputs["Y"], c.configuration.layout))
-    any_step = (c.configuration.lengths > 0)[:, np.newaxis]
-    return with_outputs(c, outputs, states=lambda states: np.where(any_step, last, states), names=("Y_h",))
+fault_of_run("outputs.last-row-of-tensor", "outputs.last-hidden",
+    "Takes Y_h from the last time step of Y, whatever the direction and the length.",
+    lambda compute, c: _hidden_from_y(compute, c, lambda Y, state: Y[-1]))
+fault_of_run("outputs.last-position", "outputs.last-hidden",
+    "Takes Y_h from the last time step of each row, also in the reverse direction.",
+    lambda compute, c: _hidden_from_y(
+        compute, c, lambda Y, state: np.where(c.configuration.lengths[:, np.newaxis], last_positions(c, Y), state)
+    ))
 
 
 @fault_of_run("outputs.states-of-first-step", "outputs.last-hidden",
@@ -130,13 +130,12 @@ fault_of_run("outputs.state-rank", "outputs.shapes",
     lambda compute, c: _squeezed(c, compute(c), ("Y_h", "Y_c")), layer="form")
 
 
-@fault_of_run("outputs.single-row-squeezed", "shapes.one",
-    "Leaves the batch axis out of Y where the batch is one row.", layer="form")
-def single_row_squeezed(compute: Compute, c: Computation) -> Outputs:
-    outputs = dict(compute(c))
-    if c.configuration.N == 1:
-        outputs["Y"] = outputs["Y"].squeeze(0 if c.configuration.layout == 1 else 2)
-    return outputs
+def _row_squeezed(c: Computation, outputs: Outputs) -> Outputs:
+    return {**outputs, "Y": outputs["Y"].squeeze(0 if c.configuration.layout == 1 else 2)}
+
+
+fault_of_run("outputs.single-row-squeezed", "shapes.one", "Leaves the batch axis out of Y where the batch is one row.",
+    lambda compute, c: _row_squeezed(c, compute(c)) if c.configuration.N == 1 else compute(c), layer="form")
 
 
 def _no_steps_as_one(c: Computation, Y: Array) -> Array:
@@ -165,11 +164,10 @@ def bfloat16_as_float16(c: Computation) -> Computation:
     return with_inputs(c, **{n: read(a) for n, a in c.inputs.items() if n != "sequence_lens"})
 
 
-@fault_of_run("hidden-size.default-nothing", "hidden-size",
-    "Takes an absent hidden_size for 0 and gives outputs without units.", layer="form")
-def hidden_size_default(compute: Compute, c: Computation) -> Outputs:
-    outputs = compute(c)
-    return outputs if "hidden_size" in compute.attributes else {n: a[..., :0] for n, a in outputs.items()}
+fault_of_run("hidden-size.default-nothing", "hidden-size",
+    "Takes an absent hidden_size for 0 and gives outputs without units.",
+    lambda compute, c: compute(c) if "hidden_size" in compute.attributes
+    else {name: array[..., :0] for name, array in compute(c).items()}, layer="form")
 
 
 @fault("inputs.not-skipped", "inputs.skipped", "Takes no notice of inputs after one that is left out.")

@@ -32,8 +32,8 @@ def _with_lengths_that_fit(c: Computation, lengths: Array) -> Computation:
     return with_lengths(c, lengths) if fits else c
 
 
-def _copies(c: Computation) -> dict[str, Array]:
-    return {n: c.inputs[n].copy() for n in _HELD if n in c.inputs}
+def _copies(c: Computation, names: Collection[str] = _HELD) -> dict[str, Array]:
+    return {n: c.inputs[n].copy() for n in names if n in c.inputs}
 
 
 def _before(compute: Compute, name: str, value: Any, first: Any) -> Any:
@@ -46,8 +46,8 @@ def _before(compute: Compute, name: str, value: Any, first: Any) -> Any:
 
 def _kept(memory: MutableMapping[str, Any], c: Computation, names: Collection[str]) -> Mapping[str, Array]:
     """Return the inputs of the first run, if all of them have the same shapes now; otherwise an empty mapping."""
-    there = {name: c.inputs[name] for name in names if name in c.inputs}
-    first: Mapping[str, Array] = memory.setdefault("packed", {name: array.copy() for name, array in there.items()})
+    there = _copies(c, names)
+    first: Mapping[str, Array] = memory.setdefault("packed", there)
     fits = {n: a.shape for n, a in there.items()} == {n: a.shape for n, a in first.items()}
     return first if fits else {}
 
@@ -69,23 +69,14 @@ fault_of_run("session.lengths-kept", "session.stateless",
     ))
 
 
-@fault_of_run("session.initial-h-kept", "session.stateless",
-    "Starts every run from the initial_h of the first, where it has that shape.")
-def initial_h_kept(compute: Compute, c: Computation) -> Outputs:
-    given = c.inputs.get("initial_h")
-    kept = compute.memory.setdefault("initial_h", given)
-    return compute(c if kept is None else with_fitting(c, {"initial_h": kept}))
-
-
+fault_of_run("session.initial-h-kept", "session.stateless",
+    "Starts every run from the initial_h of the first, where it has that shape.",
+    lambda compute, c: compute(with_fitting(c, compute.memory.setdefault("first", _copies(c, ("initial_h",))))))
 fault_of_run("session.bias-once", "session.repeatable", "Adds B in the first run only.",
     lambda compute, c: compute(c if _run(compute) == 1 else with_inputs(c, B=None)))
-
-
-@fault_of_run("session.varies", "session.repeatable",
-    "Returns other numbers every second time, as a race between threads does.")
-def results_vary(compute: Compute, c: Computation) -> Outputs:
-    run, outputs = _run(compute), compute(c)
-    return outputs if run % 2 else {name: 1.25 * array for name, array in outputs.items()}
+fault_of_run("session.varies", "session.repeatable",
+    "Returns other numbers every second time, as a race between threads does.",
+    lambda compute, c: compute(c) if _run(compute) % 2 else {name: 1.25 * array for name, array in compute(c).items()})
 
 
 @fault_of_run("session.sizes-kept", "dimensions", "Gives outputs of the sizes of the first run in all later ones.",
