@@ -109,7 +109,7 @@ def for_units(c: Computation, p: Parameters, number: float) -> Number:
 
 def with_equations(c: Computation, equations: Equations) -> Computation:
     """Return the computation with other equations."""
-    return configured(c, cell=replace(c.configuration.cell, equations=equations, read=None))
+    return configured(c, cell=replace(c.configuration.cell, equations=equations))
 
 
 def with_hidden_state(c: Computation, change: Callable[[Parameters, Number], Number]) -> Computation:

@@ -157,9 +157,6 @@ class Cell:
         equations(p, XW, HR, H, *inner states) -> H and inner states after each step.
     unmarked
         Versions whose document prints the recurrent product without the mark of transposition.
-    read
-        read(linear_before_reset) -> letters, the first ones of `gates`, of the only sums over Ht-1 that the equations
-        read. None: they may read all.
     without_defaults
         Versions whose document gives no default coefficients of activations.
     operands
@@ -178,7 +175,6 @@ class Cell:
     inner: tuple[str, ...] = ()
     peepholes: str = ""
     unmarked: frozenset[int] = frozenset()
-    read: Callable[[bool], str] | None = None
     without_defaults: frozenset[int] = frozenset()
     operands: Callable[..., Any] | None = None
     questions: Callable[[int, NDArray[np.int64], tuple[str, ...]], frozenset[str]] = lambda *_: frozenset()

@@ -126,15 +126,7 @@ def output(p: Parameters, S: Gates, C: Number) -> Number:
 
 LSTM = register_cell(Cell("LSTM", "iofc", ("Sigmoid", "Tanh", "Tanh"), lstm, ("c",), "iof", unmarked=frozenset({1})))
 GRU = register_cell(
-    Cell(
-        "GRU",
-        "zrh",
-        ("Sigmoid", "Tanh"),
-        gru,
-        unmarked=frozenset({1, 3}),
-        read=lambda linear_before_reset: "zrh" if linear_before_reset else "zr",
-        without_defaults=frozenset({1}),
-    )
+    Cell("GRU", "zrh", ("Sigmoid", "Tanh"), gru, unmarked=frozenset({1, 3}), without_defaults=frozenset({1}))
 )
 RNN = register_cell(Cell("RNN", "i", ("Tanh",), rnn, unmarked=frozenset({1})))
 
@@ -202,12 +194,9 @@ class Direction:
         R, B, P = tensors["R"][d], tensors.get("B"), tensors.get("P")
         if not c.transposes:
             R = R.reshape(-1, H, H).swapaxes(1, 2).reshape(R.shape)
-        read = rows
-        if cell.read is not None and is_large(c):
-            read = len(cell.read(c.linear_before_reset)) * H
-        self.W, self.R = arithmetic.weights(tensors["W"][d]), arithmetic.weights(R[:read])
+        self.W, self.R = arithmetic.weights(tensors["W"][d]), arithmetic.weights(R)
         self.Wb: Number = ZERO if B is None else self._number(B[d, :rows])
-        self.Rb: Number = ZERO if B is None else self._number(B[d, rows : rows + read])
+        self.Rb: Number = ZERO if B is None else self._number(B[d, rows:])
         self._matrix, self._bias = R, None if B is None else B[d, rows:]
         peepholes = [ZERO] * len(cell.peepholes) if P is None else map(self._number, P[d].reshape(-1, H))
         self.P = dict(zip(cell.peepholes, peepholes, strict=True))
@@ -232,7 +221,7 @@ class Direction:
         return _plus(self.arithmetic.product(X, self.W), self.Wb)
 
     def recurrent_sums(self, H: Number) -> Number:
-        """Return Ht-1*(R^T) + Rb for all gates that are read."""
+        """Return Ht-1*(R^T) + Rb for all gates."""
         return _plus(self.arithmetic.product(H, self.R), self.Rb)
 
     def recurrent(self, x: Number, letter: str) -> Number:

@@ -78,18 +78,6 @@ def test_no_radius_is_smaller_and_none_much_larger(
             assert compared > 10
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("accuracy", CLASSES)
-def test_nor_are_those_of_large_nodes(accuracy: str, op: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for attributes in variants_of(op):
-        inputs = large_of(op)
-        node = Node(op, 22, attributes, outputs_of(op))
-        for one, other in pairs(monkeypatch, node, inputs, returned(node, inputs), accuracy):
-            assert (one >= other).all()
-            assert (one <= other * (1 + 2.0**-13)).all()
-
-
 @pytest.mark.usefixtures("small_ones_too")
 def test_they_do_not_shrink_with_the_number_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """With forget gates of 1 and a class of few roundings, the losses of each step's operations would add up."""
