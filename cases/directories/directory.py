@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from ...reference.errors import DirectoryError
 from ..specs.model import array_of, tensor_proto
-from .external_data import CASE_BYTES, DEPTH, OutsideData, Room, TooLarge, is_pointer, take_in
+from .external_data import CASE_BYTES, DEPTH, Room, is_pointer, take_in
 
 Array = NDArray[Any]
 Proto = TypeVar("Proto", ModelProto, TensorProto)
@@ -90,8 +90,7 @@ def find_directories(root: Path) -> Iterator[Path]:
 
     Raise DirectoryError if `root` is not a folder.
     """
-    if not _tried(root, root, root.is_dir):
-        raise DirectoryError(f"{_shown(root)} is no folder")
+    _require_folder(root)
     yield from _found(root, set(), DEPTH)
 
 
@@ -119,8 +118,15 @@ def _found(folder: Path, seen: set[Path], depth: int) -> Iterator[Path]:
 _DATA_SET = re.compile(r"test_data_set.*")
 
 
+def _require_folder(folder: Path) -> None:
+    with _blaming(folder, folder):
+        if not folder.is_dir():
+            raise DirectoryError(f"{_shown(folder)} is no folder")
+
+
 def _entries(folder: Path) -> list[Path]:
-    return _tried(folder, folder, lambda: list(folder.iterdir()))
+    with _blaming(folder, folder):
+        return list(folder.iterdir())
 
 
 def _numbered(path: Path) -> tuple[Any, ...]:
@@ -145,8 +151,7 @@ def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
     read, is too large, or holds no numeric tensors.
     """
     room = Room(size)
-    if not _tried(folder, folder, folder.is_dir):
-        raise DirectoryError(f"{_shown(folder)} is no folder")
+    _require_folder(folder)
     models = _models(folder)
     data_folders = sorted((p for p in _entries(folder) if _DATA_SET.fullmatch(p.name) and p.is_dir()), key=_numbered)
     if len(models) != 1:
@@ -154,11 +159,11 @@ def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
         raise DirectoryError(f"{_shown(folder)} is no test case: it holds {found}")
     if not data_folders:
         raise DirectoryError(f"{_shown(folder)} is no test case: it holds no test_data_set_0")
-    content = _read(folder, models[0], room)
-    model = _parsed(folder, models[0], content, ModelProto())
-    if not model.HasField("graph") or not model.opset_import:
-        raise DirectoryError(f"{_shown(models[0], folder)}: holds no model; is it cut off?")
     with _blaming(models[0], folder):
+        content = room.read(models[0], "the file")
+        model = _parsed(content, ModelProto())
+        if not model.HasField("graph") or not model.opset_import:
+            raise ValueError("holds no model; is it cut off?")
         if take_in(model, models[0].parent, folder, room):
             content = model.SerializeToString()
     graph = model.graph
@@ -226,10 +231,10 @@ def _tensors(
     arrays = []
     for number in sorted(numbers):
         path = place / f"{kind}_{number}.pb"
-        if not path.is_file():  # reading a pipe would never end
-            raise DirectoryError(f"{_shown(path, folder)}: is no file")
-        tensor = _parsed(folder, path, _read(folder, path, room), TensorProto())
         with _blaming(path, folder):
+            if not path.is_file():  # reading a pipe would never end
+                raise ValueError("is no file")
+            tensor = _parsed(room.read(path, "the file"), TensorProto())
             take_in(tensor, place, folder, room)
             arrays.append((tensor.name, array_of(tensor)))
     return arrays
@@ -238,28 +243,27 @@ def _tensors(
 @contextmanager
 def _blaming(path: Path, folder: Path) -> Iterator[None]:
     """Turn an error of a file into a DirectoryError with a one-line message that names the file."""
-    where = _shown(path, folder)
     try:
         yield
-    except OutsideData as error:
-        raise DirectoryError(f"{where}: {_line(error)}") from None
+    except DirectoryError:
+        raise
+    except OSError as error:
+        raise DirectoryError(
+            f"{_shown(path, folder)}: cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
     except EncodeError as error:
-        raise DirectoryError(f"{where}: is too large with its data: {_line(error)}") from None
-    except (TooLarge, TypeError) as error:
-        raise DirectoryError(f"{where}: {_line(error)}") from None
-    except ValueError as error:
-        raise DirectoryError(f"{where}: {_line(error)}") from None
+        raise DirectoryError(f"{_shown(path, folder)}: is too large with its data: {_line(error)}") from None
+    except (TypeError, ValueError) as error:
+        raise DirectoryError(f"{_shown(path, folder)}: {_line(error)}") from None
 
 
-def _parsed(folder: Path, path: Path, content: bytes, proto: Proto) -> Proto:
+def _parsed(content: bytes, proto: Proto) -> Proto:
     if is_pointer(content):
-        raise DirectoryError(f"{_shown(path, folder)}: is a Git LFS pointer, not the file (git lfs pull)")
+        raise ValueError("is a Git LFS pointer, not the file (git lfs pull)")
     try:
         proto.ParseFromString(content)
     except (DecodeError, RecursionError) as error:
-        raise DirectoryError(
-            f"{_shown(path, folder)}: is no {type(proto).__name__}, or cut off: {_line(error)}"
-        ) from None
+        raise ValueError(f"is no {type(proto).__name__}, or cut off: {error}") from None
     return proto
 
 
@@ -268,32 +272,16 @@ def _tolerance(folder: Path, room: Room) -> tuple[float, float]:
     path = folder / "data.json"
     if not path.is_file():
         return RTOL, ATOL
-    try:
-        plain = json.loads(_read(folder, path, room))
-        rtol, atol = float(plain.get("rtol", RTOL)), float(plain.get("atol", ATOL))
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        raise DirectoryError(f"{_shown(path, folder)}: is no JSON object with numbers rtol and atol") from None
-    if not (0 <= rtol < math.inf and 0 <= atol < math.inf):
-        raise DirectoryError(f"{_shown(path, folder)}: rtol and atol are numbers from 0 on, not {rtol:g} and {atol:g}")
+    with _blaming(path, folder):
+        content = room.read(path, "the file")
+        try:
+            plain = json.loads(content)
+            rtol, atol = float(plain.get("rtol", RTOL)), float(plain.get("atol", ATOL))
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            raise ValueError("is no JSON object with numbers rtol and atol") from None
+        if not (0 <= rtol < math.inf and 0 <= atol < math.inf):
+            raise ValueError(f"rtol and atol are numbers from 0 on, not {rtol:g} and {atol:g}")
     return rtol, atol
-
-
-def _read(folder: Path, path: Path, room: Room) -> bytes:
-    try:
-        return _tried(folder, path, lambda: room.read(path, "the file"))
-    except TooLarge as error:
-        raise DirectoryError(f"{_shown(path, folder)}: {_line(error)}") from None
-
-
-Read = TypeVar("Read")
-
-
-def _tried(folder: Path, path: Path, read: Callable[[], Read]) -> Read:
-    try:
-        return read()
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise DirectoryError(f"{_shown(path, folder)}: cannot be read: {reason}") from None
 
 
 def _shown(path: Path, folder: Path | None = None) -> str:

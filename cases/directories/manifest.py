@@ -12,7 +12,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -144,24 +143,6 @@ _ASIDE = ".onnxspec-"
 ACCURACY = "standard"
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Origin of a tree.
-
-    command
-        The command that makes the same tree; its folder argument is written as DIR.
-    version
-        Version of onnxspec.
-    profile
-        Name of the profile from which cases were selected; ``digests`` holds its digest by operator version.
-    """
-
-    command: str
-    version: str
-    profile: str
-    digests: Mapping[str, str]
-
-
 NOT_BUILT = "not built, which is the suite's fault or the operator's: "
 """Beginning of the reason for cases that an exception left out."""
 
@@ -171,10 +152,15 @@ def folder_name(spec: Spec) -> str:
     return f"test_{spec.id}"
 
 
-def generate(folder: Path, specs: Iterable[Spec], origin: Origin, *, everything: bool = False) -> dict[str, Any]:
+def generate(
+    folder: Path, specs: Iterable[Spec], made: Mapping[str, Any], *, everything: bool = False
+) -> dict[str, Any]:
     """Write cases as test-case directories into a new or empty folder, with a manifest and checksums; return the
     manifest.
 
+    made
+        Origin of the tree: the ``command`` that makes the same one (its folder argument is written as DIR), the version
+        of ``onnxspec``, the ``profile`` from which cases were selected, and its ``digests`` by operator version.
     everything
         Also write cases that a fixed tolerance does not judge fairly.
 
@@ -186,7 +172,7 @@ def generate(folder: Path, specs: Iterable[Spec], origin: Origin, *, everything:
     folder.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=_ASIDE, dir=folder))
     try:
-        manifest = _write(aside, specs, origin, everything)
+        manifest = _write(aside, specs, made, everything)
         files = {path: digest for entry in manifest["cases"] for path, digest in entry["files"].items()}
         (aside / SUMS).write_text("".join(f"{digest}  {path}\n" for path, digest in files.items()), encoding="utf-8")
         (aside / MANIFEST).write_bytes(_encoded(manifest))
@@ -198,7 +184,7 @@ def generate(folder: Path, specs: Iterable[Spec], origin: Origin, *, everything:
     return manifest
 
 
-def _write(folder: Path, specs: Iterable[Spec], origin: Origin, everything: bool) -> dict[str, Any]:
+def _write(folder: Path, specs: Iterable[Spec], made: Mapping[str, Any], everything: bool) -> dict[str, Any]:
     written, left_out = [], []
     for spec in specs:
         identity = {"case": spec.id, "op": spec.op, "version": spec.version, "type": spec.type}
@@ -216,12 +202,7 @@ def _write(folder: Path, specs: Iterable[Spec], origin: Origin, everything: bool
     manifest = {
         "schema": SCHEMA,
         "licence": LICENCE,
-        "made": {
-            "command": origin.command,
-            "onnxspec": origin.version,
-            "profile": origin.profile,
-            "digests": dict(origin.digests),
-        },
+        "made": dict(made),
         "tolerance": {"rtol": RTOL, "atol": ATOL},
         "accuracy": ACCURACY,
         "cases": written,

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from ...cases import Spec, digests_for, operator_versions
-from ...cases.directories.manifest import MANIFEST, NOT_BUILT, Origin, generate
+from ...cases.directories.manifest import MANIFEST, NOT_BUILT, generate
 from ...cases.profiles import written_cases
 from ...reference import operator_names
 from ..probes.probe import Probe, SpecProbe
@@ -48,9 +48,13 @@ def generate_cases(
         if profile in _FLOAT and not chosen.cases and not chosen.directories:
             specs += _fair(chosen, {spec.digest for spec in specs})
         versions = sorted({(spec.op, spec.version) for spec in specs})
-        command = _command(chosen, everything)
-        origin = Origin(command, version_of("onnxspec") or "", chosen.profile, digests_for(chosen.profile, versions))
-        manifest = generate(out, specs, origin, everything=everything)
+        made = {
+            "command": _command(chosen, everything),
+            "onnxspec": version_of("onnxspec") or "",
+            "profile": chosen.profile,
+            "digests": digests_for(chosen.profile, versions),
+        }
+        manifest = generate(out, specs, made, everything=everything)
     except OSError as error:
         fail(why(error))
     written, left_out = len(manifest["cases"]), len(manifest["left_out"])

@@ -19,7 +19,7 @@ import pytest
 from onnxspec.cases import CaseSpec, Trial, build_case, clauses_exercised, digests_for, profile
 from onnxspec.cases.directories import manifest as manifests
 from onnxspec.cases.directories.directory import ATOL, RTOL, DataSet, read_directory
-from onnxspec.cases.directories.manifest import Origin, data_sets_of, folder_name, generate
+from onnxspec.cases.directories.manifest import data_sets_of, folder_name, generate
 from onnxspec.reference import configure, expect
 from onnxspec.reference.errors import UserError
 from onnxspec.reference.kernels.kernel import STYLES, run_kernel
@@ -29,8 +29,12 @@ from ...recurrent import recurrent_versions
 CORE = [spec for op, version in recurrent_versions() for spec in profile("core", op, version)]
 SMOKE = [spec for op, version in recurrent_versions() for spec in profile("smoke", op, version)]
 Fair = tuple[CaseSpec, Trial, Sequence[DataSet]]
-ORIGIN = Origin("onnxspec generate DIR --profile core", "9.9", "core", digests_for("core", recurrent_versions()))
-
+ORIGIN = {
+    "command": "onnxspec generate DIR --profile core",
+    "onnxspec": "9.9",
+    "profile": "core",
+    "digests": digests_for("core", recurrent_versions()),
+}
 
 Tree = tuple[Path, dict[str, Any]]
 
@@ -71,8 +75,7 @@ def test_every_case_is_written_or_left_out_with_a_reason(cases: list[CaseSpec], 
     assert all(e["reason"] for e in left_out)
     assert manifest["licence"] == "Apache-2.0"
     assert manifest["tolerance"] == {"rtol": 1e-3, "atol": 1e-7}
-    made = manifest["made"]
-    assert made == {"command": ORIGIN.command, "onnxspec": "9.9", "profile": "core", "digests": dict(ORIGIN.digests)}
+    assert manifest["made"] == ORIGIN
     by_id = {spec.id: spec for spec in cases}
     for entry in written:
         spec = by_id[entry["case"]]
@@ -250,9 +253,9 @@ def matrix_library() -> str:
 def test_no_kernel_of_a_matrix_library_changes_a_file(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from onnxspec.cases import profile; "
-        "from onnxspec.cases.directories.manifest import Origin, generate; "
+        "from onnxspec.cases.directories.manifest import generate; "
         "cases = [spec for op in ('GRU', 'LSTM') for spec in profile('core', op, 14) if spec.type == 'float64']; "
-        "generate(Path(sys.argv[1]), cases[:25], Origin('', '', 'core', {}))"
+        "generate(Path(sys.argv[1]), cases[:25], {})"
     )
     trees = [tmp_path / kernel for kernel in ("Haswell", "Prescott")]
     for tree in trees:
