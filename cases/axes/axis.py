@@ -67,26 +67,26 @@ class Feature(Struct, frozen=True):
 class Rule(Struct, frozen=True):
     """Values of a field that do not go with those of others.
 
-    field, values
-        The field that gives way, and those of its values that may clash; None: any.
+    reads, clashes
+        The other fields on which it depends, and whether their values do not go with the field.
+    values
+        The values of the field that may clash; None: any.
     instead
-        The value that replaces it, which clashes with nothing.
-    reads
-        The other fields on which it depends.
-    clashes
-        clashes(row): whether the values of a row do not go together; the row has the field and all fields in ``reads``.
+        The value that replaces them, which clashes with nothing; None: the first value of the field.
     kind
         ``same``: a case with it tests no more than one with ``instead``. ``illegal``: such a case cannot be made.
         ``open``: valid, but its meaning is open; profiles avoid it because it makes the rest of a case hard to read,
         searches do not.
+    field
+        The field that gives way; its axis sets it (:func:`rules_of`).
     """
 
-    field: str
-    instead: Any
     reads: tuple[str, ...]
-    clashes: Callable[[Row], bool]
+    clashes: Callable[..., Any]
     values: tuple[Any, ...] | None = None
+    instead: Any = None
     kind: Kind = "same"
+    field: str = ""
 
     def hit(self, row: Row) -> bool:
         """Return whether a row has values that do not go together; False if it lacks one of the fields."""
@@ -94,7 +94,7 @@ class Rule(Struct, frozen=True):
             return False
         if self.values is not None and row[self.field] not in self.values:
             return False
-        return all(name in row for name in self.reads) and self.clashes(row)
+        return all(name in row for name in self.reads) and bool(self.clashes(*(row[name] for name in self.reads)))
 
 
 class Axis(Struct, frozen=True, kw_only=True, eq=False):
@@ -250,20 +250,24 @@ def switch(name: str, **members: Any) -> Axis:
     return Axis(name=name, values=(False, True), rare=(True,), **members)
 
 
-def needs(
-    name: str, instead: Any, others: Mapping[Any, str], absent: tuple[Any, ...] = (False, "none")
-) -> tuple[Rule, ...]:
+def needs(others: Mapping[Any, str], absent: tuple[Any, ...] = (False, "none")) -> tuple[Rule, ...]:
     """Return the rules of values that need an input which another field adds; `others` has that field by value."""
-
-    def missing(field: str) -> Callable[[Row], bool]:
-        return lambda row: row[field] in absent
-
-    return tuple(Rule(name, instead, (field,), missing(field), (value,)) for value, field in others.items())
+    return tuple(Rule((field,), absent.__contains__, (value,)) for value, field in others.items())
 
 
-def without_numbers(row: Row) -> bool:
-    """Return whether X has no elements."""
-    return not (row["T"] and row["N"])
+def needs_numbers(*values: Any, kind: Kind = "same") -> Rule:
+    """Return the rule of values, or of all but the first one, that need an X with elements."""
+    return Rule(("T", "N"), lambda T, N: not (T and N), values or None, kind=kind)
+
+
+@cache
+def rules_of(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
+    """Return the rules of some axes, each with its field and the value that replaces another one."""
+
+    def of_axis(axis: Axis, rule: Rule) -> Rule:
+        return replace(rule, field=axis.name, instead=axis.values[0] if rule.instead is None else rule.instead)
+
+    return tuple(of_axis(axis, rule) for axis in axes for rule in axis.rules)
 
 
 @cache

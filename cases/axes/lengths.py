@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .axis import Axis, Condition, Feature, Rule, of_values, without_numbers
+from .axis import Axis, Condition, Feature, Rule, of_values
 from .generator import integers
 from .violation import Draft, Violation, changed, sized
 
@@ -70,10 +70,10 @@ LENGTHS = Axis(
     often=("absent", "ragged", "ragged", "full", "short", "empty"),
     ordered=True,
     rules=(
-        Rule("lengths", "full", ("T",), lambda row: row["T"] < 2, ("ragged", "short")),
-        Rule("lengths", "full", ("T", "N"), without_numbers, ("empty",)),
+        Rule(("T",), lambda T: T < 2, ("ragged", "short"), "full"),
+        Rule(("T", "N"), lambda T, N: not (T and N), ("empty",), "full"),
         # A single ragged row has all T steps, as with full: a short one has fewer, so it shows more.
-        Rule("lengths", "short", ("N",), lambda row: row["N"] < 2, ("ragged",)),
+        Rule(("N",), lambda N: N < 2, ("ragged",), "short"),
     ),
     forbidden=(
         Violation(
@@ -150,15 +150,9 @@ REACH = Axis(
     often=("whole", "whole", "whole", "whole", "below", "below", "one"),
     ordered=True,
     rules=(
-        Rule(
-            "reach",
-            "whole",
-            ("lengths",),
-            lambda row: row["lengths"] not in ("short", "ragged", "empty"),
-            ("below", "one"),
-        ),
-        Rule("reach", "whole", ("T",), lambda row: row["T"] < 3, ("below",)),
-        Rule("reach", "whole", ("T",), lambda row: row["T"] < 2, ("one",)),
+        Rule(("lengths",), lambda lengths: lengths not in ("short", "ragged", "empty")),
+        Rule(("T",), lambda T: T < 3, ("below",)),
+        Rule(("T",), lambda T: T < 2, ("one",)),
     ),
     level="sequence",
     features=(
@@ -211,9 +205,9 @@ ROW_ORDER = Axis(
     often=("mixed", "mixed", *_ORDERS[1:]),
     ordered=True,
     rules=(
-        Rule("row_order", "mixed", ("lengths",), lambda row: row["lengths"] not in ("ragged", "empty"), _ORDERS[1:]),
-        Rule("row_order", "mixed", ("N",), lambda row: row["N"] < 2, _ORDERS[1:]),
-        Rule("row_order", "mixed", ("N",), lambda row: row["N"] < 3, ("ends",)),
+        Rule(("lengths",), lambda lengths: lengths not in ("ragged", "empty")),
+        Rule(("N",), lambda N: N < 2),
+        Rule(("N",), lambda N: N < 3, ("ends",)),
     ),
     level="sequence",
     features=(

@@ -226,15 +226,7 @@ OUTPUT_SEQUENCE = Axis(
     there=lambda operator, value: "output_sequence" in operator.attributes,
     attribute="output_sequence",
     # Whether Y exists against output_sequence is an open question, which other cases test.
-    rules=(
-        Rule(
-            "output_sequence",
-            1,
-            ("outputs",),
-            lambda row: not row["output_sequence"] and "Y" in row["outputs"],
-            kind="open",
-        ),
-    ),
+    rules=(Rule(("outputs",), lambda outputs: "Y" in outputs, instead=1, kind="open"),),
     forbidden=(unknown_attribute("output_sequence", "the version does not define any more"),),
     features=(
         Feature(
@@ -286,7 +278,7 @@ EXPLICIT = Axis(
     values=(False, True),
     often=(False, False, True),
     # Two ways to write a node at the same time make a refusal hard to read.
-    rules=(Rule("explicit", False, ("hidden_size",), lambda row: not row["hidden_size"], (True,), kind="open"),),
+    rules=(Rule(("hidden_size",), lambda hidden_size: not hidden_size, kind="open"),),
     forbidden=(
         Violation(
             "attributes.unknown",
@@ -301,7 +293,7 @@ EXPLICIT = Axis(
 # Kernels count inputs to find out whether one is present.
 PLACEHOLDERS = switch(
     "placeholders",
-    rules=(Rule("placeholders", False, ("quantization",), lambda row: row["quantization"] != "none", (True,)),),
+    rules=(Rule(("quantization",), lambda quantization: quantization != "none"),),
     level="complete",
     features=(
         Feature("placeholders", "empty names for what is left out at the end", case=lambda spec: spec.placeholders),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...reference import FORMATS
-from .axis import Axis, Feature, Rule, needs, of_values, without_numbers
+from .axis import Axis, Feature, Rule, needs, needs_numbers, of_values
 from .generator import gain, integers
 
 if TYPE_CHECKING:
@@ -82,12 +82,10 @@ DATA = Axis(
     often=("dense", "dense", "dense", "small", "large", "heavy"),
     rules=(
         # There must be elements that can be corrupted.
-        Rule("data", "dense", ("T", "N"), without_numbers, ("nan-row", "inf-row"), "illegal"),
-        Rule(
-            "data", "dense", ("lengths",), lambda row: row["lengths"] in ("absent", "full"), ("nan-padding",), "illegal"
-        ),
+        needs_numbers("nan-row", "inf-row", kind="illegal"),
+        Rule(("lengths",), lambda lengths: lengths in ("absent", "full"), ("nan-padding",), kind="illegal"),
         # The case tests accuracy only with one step from given states.
-        Rule("data", "dense", ("T", "initial"), lambda row: row["T"] != 1 or row["initial"] != "all", ("numerics",)),
+        Rule(("T", "initial"), lambda T, initial: T != 1 or initial != "all", ("numerics",)),
     ),
     features=(
         *(
@@ -187,10 +185,10 @@ ZEROS = Axis(
     ordered=True,
     rules=(
         # Numbers that are corrupted, or exact to the last digit, are not changed.
-        Rule("zeros", "none", ("data",), lambda row: row["data"] not in _PLAIN, _ZEROS[1:]),
-        Rule("zeros", "none", ("T", "N"), without_numbers, _ZEROS[1:]),
-        Rule("zeros", "none", ("T",), lambda row: row["T"] < 2, ("ends",)),
-        *needs("zeros", "none", {"input-bias": "bias", "recurrent-bias": "bias", "state": "initial"}),
+        Rule(("data",), lambda data: data not in _PLAIN),
+        needs_numbers(),
+        Rule(("T",), lambda T: T < 2, ("ends",)),
+        *needs({"input-bias": "bias", "recurrent-bias": "bias", "state": "initial"}),
     ),
     features=(
         Feature("zero-elements", "zeros among the numbers", lambda o: bool(_with_zeros(o))),
@@ -279,11 +277,11 @@ EXTREMES = Axis(
     there=lambda operator, value: value != "peepholes" or "P" in operator.inputs,
     ordered=True,
     rules=(
-        Rule("extremes", "none", ("data",), lambda row: row["data"] not in _PLAIN, _EXTREMES[1:]),
-        Rule("extremes", "none", ("T", "N"), without_numbers, _EXTREMES[1:]),
-        *needs("extremes", "none", {"bias": "bias", "peepholes": "peepholes", "states": "initial"}),
-        Rule("extremes", "none", ("I",), lambda row: row["I"] < 2, ("cancel",)),
-        Rule("extremes", "none", ("data",), lambda row: row["data"] != "dense", ("subnormal-weights", "steep")),
+        Rule(("data",), lambda data: data not in _PLAIN),
+        needs_numbers(),
+        *needs({"bias": "bias", "peepholes": "peepholes", "states": "initial"}),
+        Rule(("I",), lambda I: I < 2, ("cancel",)),
+        Rule(("data",), lambda data: data != "dense", ("subnormal-weights", "steep")),
     ),
     features=(
         Feature("subnormal", "subnormal numbers", _subnormal("X")),
@@ -354,15 +352,15 @@ ALIKE = Axis(
     there=lambda operator, value: value != "states" or "initial_c" in operator.inputs,
     ordered=True,
     rules=(
-        Rule("alike", "none", ("direction",), lambda row: row["direction"] != "bidirectional", tuple(_TIED)),
-        Rule("alike", "none", ("data",), lambda row: row["data"] not in _PLAIN, _ALIKE[1:]),
+        Rule(("direction",), lambda direction: direction != "bidirectional", tuple(_TIED)),
+        Rule(("data",), lambda data: data not in _PLAIN),
         # Zeros at one place are not copied to others.
-        Rule("alike", "none", ("zeros",), lambda row: row["zeros"] != "none", ("steps", "rows", "states", "bias")),
-        Rule("alike", "none", ("T", "N"), without_numbers, _ALIKE[1:]),
-        Rule("alike", "none", ("T",), lambda row: row["T"] < 2, ("steps",)),
-        Rule("alike", "none", ("N",), lambda row: row["N"] < 2, ("rows",)),
-        *needs("alike", "none", {"bias": "bias"}),
-        Rule("alike", "none", ("initial",), lambda row: row["initial"] != "all", ("states",)),
+        Rule(("zeros",), lambda zeros: zeros != "none", ("steps", "rows", "states", "bias")),
+        needs_numbers(),
+        Rule(("T",), lambda T: T < 2, ("steps",)),
+        Rule(("N",), lambda N: N < 2, ("rows",)),
+        *needs({"bias": "bias"}),
+        Rule(("initial",), lambda initial: initial != "all", ("states",)),
     ),
     features=(
         Feature(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import partial
+from operator import eq
 from typing import Any
 
 from ...reference import OperatorVersion
-from .axis import Axis, Feature, Rule, needs, without_numbers
+from .axis import Axis, Feature, Kind, Rule, needs, needs_numbers
 from .session import EVENTFUL
 
 INTEGERS = ("u8", "s8", "u16", "s16")
@@ -50,8 +52,9 @@ _USUAL: Mapping[str, tuple[Any, ...]] = {
 """Values that quantized cases may have, by field."""
 
 
-def _usual_only(field: str, values: tuple[Any, ...]) -> Rule:
-    return Rule("quantization", "none", (field,), lambda row: row[field] not in values, INTEGERS, "illegal")
+def _unless(field: str, values: Collection[Any], of: tuple[Any, ...] | None = None, kind: Kind = "same") -> Rule:
+    """Return the rule that a field must have one of some values."""
+    return Rule((field,), lambda value: value not in values, of, kind=kind)
 
 
 # none; the type of all levels, except for constants with a weight_type or bias_type. If the opset has no QuantizeLinear
@@ -64,9 +67,9 @@ QUANTIZATION = Axis(
     there=can_be_quantized,
     ordered=True,
     rules=(
-        *(_usual_only(field, values) for field, values in _USUAL.items()),
+        *(_unless(field, values, kind="illegal") for field, values in _USUAL.items()),
         # Without numbers there is nothing to calibrate.
-        Rule("quantization", "none", ("T", "N"), without_numbers, INTEGERS, "illegal"),
+        needs_numbers(kind="illegal"),
     ),
     level="none",  # a runtime without quantized nodes can still get a certificate for float nodes
     features=(
@@ -77,6 +80,9 @@ QUANTIZATION = Axis(
 )
 
 
+_FOR_QUANTIZED = _unless("quantization", INTEGERS)
+
+
 def _detail(
     name: str,
     values: tuple[str, ...],
@@ -84,7 +90,7 @@ def _detail(
     marked: str,
     features: Mapping[str, tuple[str, Collection[str]]],
     *,
-    bound: tuple[str, ...] = (),
+    bound: tuple[str, ...] | None = None,
     rules: tuple[Rule, ...] = (),
 ) -> Axis:
     """Return the axis of a detail of quantized cases.
@@ -109,24 +115,13 @@ def _detail(
         there=can_be_quantized,
         ordered=True,
         rules=(
-            _depends(name, values),
+            _FOR_QUANTIZED,
             *rules,
-            Rule(
-                name,
-                usual,
-                ("quantized_tensors",),
-                lambda row: row["quantized_tensors"] not in tensors,
-                bound or tuple(others),
-            ),
+            _unless("quantized_tensors", tensors, bound),
         ),
         features=tuple(Feature(feature, words, case=has(own)) for feature, (words, own) in features.items()),
         marked=f"{marked}-{{}}",
     )
-
-
-def _depends(name: str, values: tuple[str, ...]) -> Rule:
-    """Return the rule that a field matters for quantized cases only."""
-    return Rule(name, values[0], ("quantization",), lambda row: row["quantization"] == "none", values[1:])
 
 
 # same as X; or the type of W, R, P, and of B if bias_type is same. NPUs have X and states in 16 bits, weights in 8.
@@ -136,15 +131,7 @@ WEIGHT_TYPE = _detail(
     ("all", "inputs", "weights", "W", "R", "P"),
     "weights",
     {"other-weight-type": ("weights of another integer type than X", INTEGERS)},
-    rules=(
-        Rule(
-            "weight_type",
-            "same",
-            ("quantization",),
-            lambda row: row["weight_type"] == row["quantization"],
-            INTEGERS,
-        ),
-    ),
+    rules=tuple(Rule(("quantization",), partial(eq, integers), (integers,)) for integers in INTEGERS),
 )
 
 # tensor: one of each for a tensor; directions: along axis 0 of W, R and P; rows: along axis 1 of W and R, shared by
@@ -169,21 +156,11 @@ BIAS_TYPE = _detail(
         "product-bias": ("a bias of the scale of products", ("product",)),
     },
     rules=(
-        Rule("bias_type", "same", ("bias",), lambda row: not row["bias"], ("float", "product", "int32")),
+        _unless("bias", (True,)),
         # For B to be a plain number, or to have the scale of a product, X and W must have levels.
-        Rule(
-            "bias_type",
-            "same",
-            ("quantized_tensors",),
-            lambda row: row["quantized_tensors"] not in ("all", "inputs"),
-            ("float", "product"),
-        ),
+        _unless("quantized_tensors", ("all", "inputs"), ("float", "product")),
     ),
 )
-
-
-def _not_asked(output: str) -> Rule:
-    return Rule("quantized_tensors", "all", ("outputs",), lambda row: output not in row["outputs"], (output,))
 
 
 _TENSORS = ("all", "inputs", "outputs", "weights", "data", "X", "W", "R", "B", "P", "states", *_OUTPUTS)
@@ -199,9 +176,9 @@ QUANTIZED_TENSORS = Axis(
     ),
     ordered=True,
     rules=(
-        _depends("quantized_tensors", _TENSORS),
-        *needs("quantized_tensors", "all", {"B": "bias", "P": "peepholes", "states": "initial"}),
-        *map(_not_asked, _OUTPUTS),
+        _FOR_QUANTIZED,
+        *needs({"B": "bias", "P": "peepholes", "states": "initial"}),
+        *(Rule(("outputs",), lambda outputs, name=name: name not in outputs, (name,)) for name in _OUTPUTS),
     ),
     features=(
         Feature(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from operator import eq, ne
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .axis import Axis, Feature, Rule, needs, of_values, switch, without_numbers
+from .axis import Axis, Feature, Rule, needs, needs_numbers, of_values, switch
 from .tensors import CONSTANTS, OF_INPUTS
 
 if TYPE_CHECKING:
@@ -75,9 +77,7 @@ DIMENSIONS = Axis(
     name="dimensions",
     values=("static", "symbolic"),
     # Inputs of another size do not fit a model whose dimensions are numbers.
-    rules=(
-        Rule("dimensions", "symbolic", ("reruns",), lambda row: row["reruns"] in ("sizes", "growing"), ("static",)),
-    ),
+    rules=(Rule(("reruns",), lambda reruns: reruns in ("sizes", "growing"), instead="symbolic"),),
     level="complete",
     features=(
         Feature("symbolic", "symbolic dimensions", case=lambda spec: spec.dimensions == "symbolic", level="complete"),
@@ -110,7 +110,7 @@ RERUNS = Axis(
     values=("none", "data", "sizes", "growing"),
     rare=("growing",),
     often=("none", "none", "none", "data", "sizes", "growing"),
-    rules=(Rule("reruns", "data", ("T", "N"), lambda row: max(row["T"], row["N"]) < 2, ("growing",)),),
+    rules=(Rule(("T", "N"), lambda T, N: max(T, N) < 2, ("growing",), "data"),),
     level="complete",
     usual=("none", "data"),
     features=(
@@ -147,7 +147,7 @@ REWEIGHED = _event(
     "other-weights",
     "an earlier run with other weights",
     # Constant weights cannot change.
-    rules=(Rule("reweighed", False, ("weights",), lambda row: row["weights"] == "initializer", (True,)),),
+    rules=(Rule(("weights",), lambda weights: weights == "initializer"),),
     script=_script_reweighed,
 )
 
@@ -170,7 +170,7 @@ WAVES = _event(
     "waves",
     "earlier runs of sizes that go up and down",
     # Inputs of another size do not fit a model whose dimensions are numbers.
-    rules=(Rule("waves", False, ("dimensions",), lambda row: row["dimensions"] == "static", (True,)),),
+    rules=(Rule(("dimensions",), lambda dimensions: dimensions == "static"),),
     prepare=_prepare_waves,
     script=_script_waves,
 )
@@ -244,22 +244,14 @@ NEARLY = Axis(
     ordered=True,
     rules=(
         # Constants cannot change.
-        Rule("nearly", "none", ("weights",), lambda row: row["weights"] == "initializer", (*CONSTANTS, *_PLACES)),
-        Rule("nearly", "none", ("constant",), lambda row: row["nearly"] == row["constant"], _NEARLY[1:]),
-        Rule("nearly", "none", ("T", "N"), without_numbers, _NEARLY[1:]),
-        Rule("nearly", "none", ("N",), lambda row: row["N"] < 2, ("lengths",)),
-        Rule(
-            "nearly",
-            "none",
-            ("lengths", "initial", "constant", "data"),
-            lambda row: (
-                (row["lengths"] in _LITTLE and row["initial"] == "none")
-                or row["constant"] in ("lengths", "states")
-                or row["data"] == "nan-padding"
-            ),
-            ("plain",),
-        ),
-        *needs("nearly", "none", OF_INPUTS, _LITTLE),
+        Rule(("weights",), lambda weights: weights == "initializer", (*CONSTANTS, *_PLACES)),
+        *(Rule(("constant",), partial(eq, name), (name,)) for name in _NEARLY),
+        needs_numbers(),
+        Rule(("N",), lambda N: N < 2, ("lengths",)),
+        Rule(("lengths", "initial"), lambda lengths, initial: lengths in _LITTLE and initial == "none", ("plain",)),
+        Rule(("constant",), lambda constant: constant in ("lengths", "states"), ("plain",)),
+        Rule(("data",), lambda data: data == "nan-padding", ("plain",)),
+        *needs(OF_INPUTS, _LITTLE),
     ),
     level="complete",
     features=(
@@ -325,11 +317,6 @@ _LONE: Mapping[str, Any] = {
 Events of sessions, and constants that change, are for single nodes.
 """
 
-
-def _lone_only(field: str, value: Any) -> Rule:
-    return Rule("neighbours", "none", (field,), lambda row: row[field] != value, _NEIGHBOURS, "illegal")
-
-
 # none; twins (two more nodes with the same X and W: one that differs from the case's own only in clip, and one with
 # different other inputs); last-step (a second node begins where the last step of the first one's Y ends). Kernels cache
 # packed weights by the name of one of them, merge nodes that are nearly the same, and replace the last step of Y by
@@ -342,9 +329,9 @@ NEIGHBOURS = Axis(
     there=lambda operator, value: not operator.domain,
     ordered=True,
     rules=(
-        *(_lone_only(field, value) for field, value in _LONE.items()),
-        Rule("neighbours", "none", ("T", "N"), without_numbers, _NEIGHBOURS, "illegal"),
-        Rule("neighbours", "none", ("outputs",), lambda row: "Y" not in row["outputs"], ("last-step",), "illegal"),
+        *(Rule((field,), partial(ne, value), kind="illegal") for field, value in _LONE.items()),
+        needs_numbers(kind="illegal"),
+        Rule(("outputs",), lambda outputs: "Y" not in outputs, ("last-step",), kind="illegal"),
         Rule(
             "neighbours",
             "none",

@@ -317,21 +317,15 @@ CONSTANT = Axis(
     there=lambda operator, value: value == "weights" or bool({*_SINGLE[value]} & {*operator.inputs}),
     ordered=True,
     rules=(
-        *needs("constant", "weights", OF_INPUTS, (False, "none", "absent")),
+        *needs(OF_INPUTS, (False, "none", "absent")),
         # A constant has one size.
-        Rule(
-            "constant",
-            "weights",
-            ("reruns",),
-            lambda row: row["reruns"] in ("sizes", "growing"),
-            ("X", "states", "lengths"),
-        ),
+        Rule(("reruns",), lambda reruns: reruns in ("sizes", "growing"), ("X", "states", "lengths")),
         # The session must refuse an X of another width.
-        Rule("constant", "weights", ("after_refusal",), lambda row: row["after_refusal"], ("X",)),
+        Rule(("after_refusal",), bool, ("X",)),
         # The numbers past a row's length change from run to run.
-        Rule("constant", "weights", ("data",), lambda row: row["data"] == "nan-padding", ("X",)),
-        Rule("constant", "weights", ("waves",), lambda row: row["waves"], ("X", "states", "lengths")),
-        Rule("constant", "weights", ("weights",), lambda row: row["weights"] != "input", tuple(_SINGLE)),
+        Rule(("data",), lambda data: data == "nan-padding", ("X",)),
+        Rule(("waves",), bool, ("X", "states", "lengths")),
+        Rule(("weights",), lambda weights: weights != "input"),
     ),
     features=(
         Feature(
@@ -361,11 +355,8 @@ HELD = Axis(
     ordered=True,
     rules=(
         Rule(
-            "held",
-            "fixed",
             ("weights", "constant"),
-            lambda row: row["weights"] != "initializer" and row["constant"] == "weights",
-            ("listed", "overridden", "once", "zeroed"),
+            lambda weights, constant: weights != "initializer" and constant == "weights",
         ),
     ),
     features=(
@@ -389,11 +380,11 @@ FED = Axis(
     ),
     ordered=True,
     rules=(
-        Rule("fed", "all", ("held",), lambda row: row["held"] in ("fixed", "listed"), _ALONE),
-        Rule("fed", "all", ("constant",), lambda row: row["constant"] != "weights", CONSTANTS),
-        Rule("fed", "all", ("constant",), lambda row: row["constant"] != "states", ("initial_h", "initial_c")),
-        Rule("fed", "all", ("initial",), lambda row: row["initial"] != "all", ("initial_h", "initial_c")),
-        *needs("fed", "all", {"B": "bias", "P": "peepholes"}),
+        Rule(("held",), lambda held: held in ("fixed", "listed")),
+        Rule(("constant",), lambda constant: constant != "weights", CONSTANTS),
+        Rule(("constant",), lambda constant: constant != "states", ("initial_h", "initial_c")),
+        Rule(("initial",), lambda initial: initial != "all", ("initial_h", "initial_c")),
+        *needs({"B": "bias", "P": "peepholes"}),
     ),
     features=(
         Feature("overridden-alone", "one of several constants that is overridden", case=lambda spec: spec.fed != "all"),

@@ -108,10 +108,10 @@ _LEVELS = (
         name="ties",
         values=(False, True),
         rare=(True,),
-        rules=(Rule("ties", False, ("data",), lambda row: row["data"] != "dense"),),
+        rules=(Rule(("data",), lambda data: data != "dense"),),
     ),
 )
-_ALL_ZERO = Rule("extremes", "none", (), lambda row: True, ("subnormal-weights",))  # the levels of such weights
+_ALL_ZERO = Rule((), lambda: True, ("subnormal-weights",))  # the levels of such weights
 _SHARED = (axis for axis in RECURRENT_AXES if axis not in QUANTIZED and axis.name not in _WITHOUT)
 
 

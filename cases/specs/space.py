@@ -11,7 +11,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from ...reference import OperatorVersion
-from ..axes.axis import Axis, Rule
+from ..axes.axis import Axis, Rule, rules_of
 from .spec import RECURRENT_AXES
 
 Row = dict[str, Any]
@@ -30,7 +30,7 @@ def space_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES)
 @cache
 def in_order(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
     """Return the rules of some axes; each rule follows those that may change a field that it reads."""
-    rules = [rule for axis in axes for rule in axis.rules]
+    rules = rules_of(axes)
     own = dict.fromkeys(rule.field for rule in rules)
     reads = {name: {read for rule in rules if rule.field == name for read in rule.reads if read in own} for name in own}
     order = list(TopologicalSorter(reads).static_order())
@@ -49,7 +49,7 @@ def settle(row: Mapping[str, Any], *, search: bool = False, axes: tuple[Axis, ..
     """
     settled = dict(row)
     for rule in _applying(axes, search, tuple(settled)):
-        if (rule.values is None or settled[rule.field] in rule.values) and rule.clashes(settled):
+        if rule.hit(settled):
             settled[rule.field] = rule.instead
     return settled
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from ...reference import CELLS, Node, OperatorVersion, document_of, operator_version, versions_of
 from ..axes import activations, lengths, node, numbers, quantized, session, tensors
-from ..axes.axis import Axis, Rule, default_of
+from ..axes.axis import Axis, Rule, default_of, rules_of
 
 _CANONICAL = json.JSONEncoder(sort_keys=True)
 
@@ -278,7 +278,7 @@ def _values_of(kind: Any) -> attrgetter[Any]:
 @cache
 def _laws(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
     """Return the rules that every case obeys."""
-    return tuple(rule for axis in axes for rule in axis.rules if rule.kind == "illegal")
+    return tuple(rule for rule in rules_of(axes) if rule.kind == "illegal")
 
 
 @cache
