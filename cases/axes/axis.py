@@ -147,7 +147,7 @@ class Axis(Struct, frozen=True, kw_only=True, eq=False):
     prepare, fill
         Effect on the tensors of a run: before X, W and R are drawn, and after.
     script
-        Effect on the runs of a case's sessions.
+        Effect on the runs of a case's sessions, where the field does not have its default.
     """
 
     name: str
@@ -246,8 +246,13 @@ def switch(name: str, **members: Any) -> Axis:
 
     A case with it takes longer, or is skipped if a worker does not declare it.
     """
-    members = {"often": (*(False,) * 31, True), "marked": name, **members}
-    return Axis(name=name, values=(False, True), rare=(True,), **members)
+    return choice(name, False, (True,), 31, **{"marked": name, **members})
+
+
+def choice(name: str, usual: Any, others: tuple[Any, ...], weight: int, **members: Any) -> Axis:
+    """Return the axis of a field that has a usual value, drawn `weight` times as often as each of the other ones."""
+    members = {"rare": others, "often": (usual,) * weight + others, "ordered": True, **members}
+    return Axis(name=name, values=(usual, *others), **members)
 
 
 def needs(others: Mapping[Any, str], absent: tuple[Any, ...] = (False, "none")) -> tuple[Rule, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .axis import Axis, Condition, Feature, Rule, of_values
+from .axis import Axis, Condition, Feature, Rule, choice, of_values
 from .generator import integers
 from .violation import Draft, Violation, changed, sized
 
@@ -193,17 +193,14 @@ def _of_uneven(test: Callable[[list[int]], bool]) -> Callable[[Observed], bool]:
     return holds
 
 
-_ORDERS = ("mixed", "falling", "rising", "first", "last", "ends")
-
 # mixed (the longest row in the middle, an empty one at the end), falling (as packed sequences have it), rising, first
 # and last (the longest row stands there, all others are shorter, and an empty one stands in the middle), ends (both of
 # these rows are the longest, and those between them shorter)
-ROW_ORDER = Axis(
-    name="row_order",
-    values=_ORDERS,
-    rare=_ORDERS[1:],
-    often=("mixed", "mixed", *_ORDERS[1:]),
-    ordered=True,
+ROW_ORDER = choice(
+    "row_order",
+    "mixed",
+    ("falling", "rising", "first", "last", "ends"),
+    2,
     rules=(
         Rule(("lengths",), lambda lengths: lengths not in ("ragged", "empty")),
         Rule(("N",), lambda N: N < 2),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...reference import FORMATS
-from .axis import Axis, Feature, Rule, needs, needs_numbers, of_values
+from .axis import Axis, Feature, Rule, choice, needs, needs_numbers, of_values
 from .generator import gain, integers
 
 if TYPE_CHECKING:
@@ -161,28 +161,18 @@ def _with_zeros(o: Observed) -> list[str]:
 
 
 _ZEROS = (
-    "none",
-    "elements",
-    "row",
-    "step",
-    "weights",
-    "tensor",
-    "input-bias",
-    "recurrent-bias",
-    "ends",
-    "mask",
-    "state",
+    *("elements", "row", "step", "weights", "tensor", "input-bias", "recurrent-bias"),
+    *("ends", "mask", "state"),
 )
 
 # elements (a third of X, W and R, some of them -0); row (of X, at all steps); step (of X, in all rows); mask (a step of
 # X in one row); ends (the last steps of X, in each row others); weights (whole rows of W and R); input-bias,
 # recurrent-bias (that half of B); state (the first row of the initial states); tensor (a whole tensor, by the seed)
-ZEROS = Axis(
-    name="zeros",
-    values=_ZEROS,
-    rare=_ZEROS[1:],
-    often=("none",) * 14 + _ZEROS[1:],
-    ordered=True,
+ZEROS = choice(
+    "zeros",
+    "none",
+    _ZEROS,
+    14,
     rules=(
         # Numbers that are corrupted, or exact to the last digit, are not changed.
         Rule(("data",), lambda data: data not in _PLAIN),
@@ -262,20 +252,19 @@ def _subnormal(name: str) -> Any:
 
 
 _EXTREMES = (
-    *("none", "subnormal", "cancel", "weights", "bias", "peepholes", "states", "top"),
+    *("subnormal", "cancel", "weights", "bias", "peepholes", "states", "top"),
     *("subnormal-weights", "steep"),
 )
 
 # subnormal (all elements of X); cancel (products of X and W cancel in pairs, to exactly 0); top (some of X as large as
 # its type can hold); weights, bias, peepholes, states (many times as large as usual); subnormal-weights (all elements
 # of W, and X so large that products are as usual); steep (e^x of some arguments leaves the range of the type)
-EXTREMES = Axis(
-    name="extremes",
-    values=_EXTREMES,
-    rare=_EXTREMES[1:],
-    often=("none",) * 14 + _EXTREMES[1:],
+EXTREMES = choice(
+    "extremes",
+    "none",
+    _EXTREMES,
+    14,
     there=lambda operator, value: value != "peepholes" or "P" in operator.inputs,
-    ordered=True,
     rules=(
         Rule(("data",), lambda data: data not in _PLAIN),
         needs_numbers(),
@@ -339,18 +328,15 @@ def _opposite_biases(o: Observed) -> bool:
     return half > 0 and bool((B[:, :half] == -B[:, half:]).all()) and bool(B.any())
 
 
-_ALIKE = ("none", "W", "R", "directions", "steps", "rows", "states", "bias")
-
 # W, R (that tensor is the same in both directions), directions (all weights are); steps (X is the same at each step),
 # rows (X and the initial states are the same in each row), states (all initial states have the same numbers), bias (the
 # halves of B are the same but for the sign: their sum is zero)
-ALIKE = Axis(
-    name="alike",
-    values=_ALIKE,
-    rare=_ALIKE[1:],
-    often=("none",) * 30 + _ALIKE[1:],
+ALIKE = choice(
+    "alike",
+    "none",
+    ("W", "R", "directions", "steps", "rows", "states", "bias"),
+    30,
     there=lambda operator, value: value != "states" or "initial_c" in operator.inputs,
-    ordered=True,
     rules=(
         Rule(("direction",), lambda direction: direction != "bidirectional", tuple(_TIED)),
         Rule(("data",), lambda data: data not in _PLAIN),

@@ -8,7 +8,7 @@ from operator import eq
 from typing import Any
 
 from ...reference import OperatorVersion
-from .axis import Axis, Feature, Kind, Rule, needs, needs_numbers
+from .axis import Axis, Feature, Kind, Rule, choice, needs, needs_numbers
 from .session import EVENTFUL
 
 INTEGERS = ("u8", "s8", "u16", "s16")
@@ -59,13 +59,12 @@ def _unless(field: str, values: Collection[Any], of: tuple[Any, ...] | None = No
 
 # none; the type of all levels, except for constants with a weight_type or bias_type. If the opset has no QuantizeLinear
 # of the type, it is com.microsoft's.
-QUANTIZATION = Axis(
-    name="quantization",
-    values=("none", *INTEGERS),
-    rare=INTEGERS,
-    often=("none",) * 60 + INTEGERS,
+QUANTIZATION = choice(
+    "quantization",
+    "none",
+    INTEGERS,
+    60,
     there=can_be_quantized,
-    ordered=True,
     rules=(
         *(_unless(field, values, kind="illegal") for field, values in _USUAL.items()),
         # Without numbers there is nothing to calibrate.
@@ -107,13 +106,12 @@ def _detail(
     def has(own: Collection[str]) -> Any:
         return lambda spec: getattr(spec, name) in own
 
-    return Axis(
-        name=name,
-        values=values,
-        rare=tuple(others),
-        often=(usual, *values),
+    return choice(
+        name,
+        usual,
+        tuple(others),
+        2,
         there=can_be_quantized,
-        ordered=True,
         rules=(
             _FOR_QUANTIZED,
             *rules,
@@ -163,18 +161,17 @@ BIAS_TYPE = _detail(
 )
 
 
-_TENSORS = ("all", "inputs", "outputs", "weights", "data", "X", "W", "R", "B", "P", "states", *_OUTPUTS)
+_TENSORS = ("inputs", "outputs", "weights", "data", "X", "W", "R", "B", "P", "states", *_OUTPUTS)
 
 # all; inputs, outputs; weights (W, R, B, P), data (X, states and outputs); or one alone
-QUANTIZED_TENSORS = Axis(
-    name="quantized_tensors",
-    values=_TENSORS,
-    rare=_TENSORS[1:],
-    often=("all",) * 4 + _TENSORS[1:],
+QUANTIZED_TENSORS = choice(
+    "quantized_tensors",
+    "all",
+    _TENSORS,
+    4,
     there=lambda operator, value: (
         can_be_quantized(operator) and (value not in ("P", *_OUTPUTS) or value in (*operator.inputs, *operator.outputs))
     ),
-    ordered=True,
     rules=(
         _FOR_QUANTIZED,
         *needs({"B": "bias", "P": "peepholes", "states": "initial"}),

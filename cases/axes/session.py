@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .axis import Axis, Feature, Rule, needs, needs_numbers, of_values, switch
+from .axis import Axis, Feature, Rule, choice, needs, needs_numbers, of_values, switch
 from .tensors import CONSTANTS, OF_INPUTS
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ RERUNS = Axis(
     },
     simpler=_simpler_reruns,
     prepare=_prepare_reruns,
-    script=lambda spec, script: script.before(Turn(_RERUN)) if spec.reruns != "none" else None,
+    script=lambda spec, script: script.before(Turn(_RERUN)),
 )
 
 # Sessions with special events
@@ -136,11 +136,6 @@ def _event(name: str, feature: str, words: str, **members: Any) -> Axis:
     return switch(name, level="complete", features=(case,), **members)
 
 
-def _script_reweighed(spec: Any, script: SessionScript) -> None:
-    if spec.reweighed:
-        script.before(Turn(0, weights=1), needs="weights")
-
-
 # The weights that the run before is fed differ: a kernel must not keep data that it packed or cached from them.
 REWEIGHED = _event(
     "reweighed",
@@ -148,13 +143,8 @@ REWEIGHED = _event(
     "an earlier run with other weights",
     # Constant weights cannot change.
     rules=(Rule(("weights",), lambda weights: weights == "initializer"),),
-    script=_script_reweighed,
+    script=lambda spec, script: script.before(Turn(0, weights=1), needs="weights"),
 )
-
-
-def _script_waves(spec: Any, script: SessionScript) -> None:
-    if spec.waves:
-        script.before(Turn(_UP), Turn(_DOWN), Turn(_UP), needs="sizes")
 
 
 def _prepare_waves(spec: Any, draft: TensorDraft) -> None:
@@ -172,26 +162,25 @@ WAVES = _event(
     # Inputs of another size do not fit a model whose dimensions are numbers.
     rules=(Rule(("dimensions",), lambda dimensions: dimensions == "static"),),
     prepare=_prepare_waves,
-    script=_script_waves,
+    script=lambda spec, script: script.before(Turn(_UP), Turn(_DOWN), Turn(_UP), needs="sizes"),
 )
-
-
-def _script_beside(spec: Any, script: SessionScript) -> None:
-    if spec.beside:
-        script.before(Turn(0), Turn(0, weights=1, session=1), needs="several")
 
 
 # A session of the same node with other weights is created and run between two runs of the case's own. Neither may
 # affect the other.
-BESIDE = _event("beside", "two-sessions", "another session at the same time", script=_script_beside)
+BESIDE = _event(
+    "beside",
+    "two-sessions",
+    "another session at the same time",
+    script=lambda spec, script: script.before(Turn(0), Turn(0, weights=1, session=1), needs="several"),
+)
 
 
 def _script_many(spec: Any, script: SessionScript) -> None:
-    if spec.many:
-        script.needs.add("many")
-        if len(set(script.turns)) == 1:
-            script.before(Turn(_OTHER))
-        script.turns *= 16
+    script.needs.add("many")
+    if len(set(script.turns)) == 1:
+        script.before(Turn(_OTHER))
+    script.turns *= 16
 
 
 # The runs of the session, two at least, are repeated in turn sixteen times: counters, pools and caches come round.
@@ -199,9 +188,8 @@ MANY = _event("many", "many-runs", "many earlier runs", script=_script_many)
 
 
 def _script_refusal(spec: Any, script: SessionScript) -> None:
-    if spec.after_refusal:
-        script.before(needs="refusals")
-        script.refused = True
+    script.needs.add("refusals")
+    script.refused = True
 
 
 # The case's own inputs run, then an invalid X with a column too many, then the case's own run again.
@@ -211,23 +199,21 @@ AFTER_REFUSAL = _event(
 
 
 def _script_kept(spec: Any, script: SessionScript) -> None:
-    if spec.kept:
-        script.needs.add("held")
-        script.turns.append(Turn(_AFTER))
-        script.looks = True
+    script.needs.add("held")
+    script.turns.append(Turn(_AFTER))
+    script.looks = True
 
 
 # Outputs of every run that the caller holds, and compares after runs of other data.
 KEPT = _event("kept", "held-outputs", "outputs held during later runs", script=_script_kept)
 
 _PLACES = ("middle", "tail", "element")
-_NEARLY = ("none", *CONSTANTS, *_PLACES, "lengths", "states", "X", "plain")
+_NEARLY = (*CONSTANTS, *_PLACES, "lengths", "states", "X", "plain")
 _LITTLE = (False, "none", "absent", "full", "short")
 
 
 def _script_nearly(spec: Any, script: SessionScript) -> None:
-    if spec.nearly != "none":
-        script.before(Turn(0, part=spec.nearly), needs="weights" if spec.nearly in (*CONSTANTS, *_PLACES) else "")
+    script.before(Turn(0, part=spec.nearly), needs="weights" if spec.nearly in (*CONSTANTS, *_PLACES) else "")
 
 
 # none; or the difference of the run before: weights in their middle (neither in the first nor in the last quarter of
@@ -235,13 +221,12 @@ def _script_nearly(spec: Any, script: SessionScript) -> None:
 # rows), the initial states, the middle of X; plain (its rows are whole and its states zeros). Kernels cache data made
 # from an input, and check whether the input is the same by its first elements, its sum, or another input. Or they
 # decide in the first run for later ones.
-NEARLY = Axis(
-    name="nearly",
-    values=_NEARLY,
-    rare=_NEARLY[1:],
-    often=("none",) * 30 + _NEARLY[1:],
+NEARLY = choice(
+    "nearly",
+    "none",
+    _NEARLY,
+    30,
     there=lambda operator, value: value not in CONSTANTS or value in operator.inputs,
-    ordered=True,
     rules=(
         # Constants cannot change.
         Rule(("weights",), lambda weights: weights == "initializer", (*CONSTANTS, *_PLACES)),
@@ -307,7 +292,6 @@ EVENTFUL: tuple[Axis, ...] = (REWEIGHED, NEARLY, WAVES, BESIDE, MANY, AFTER_REFU
 
 # Neighbours
 
-_NEIGHBOURS = ("twins", "last-step")
 _LONE: Mapping[str, Any] = {
     **{axis.name: axis.values[0] for axis in EVENTFUL},
     **{"held": "fixed", "constant": "weights", "quantization": "none", "illegal": ""},
@@ -321,25 +305,18 @@ Events of sessions, and constants that change, are for single nodes.
 # different other inputs); last-step (a second node begins where the last step of the first one's Y ends). Kernels cache
 # packed weights by the name of one of them, merge nodes that are nearly the same, and replace the last step of Y by
 # Y_h. The models are built in specs/graphs.py.
-NEIGHBOURS = Axis(
-    name="neighbours",
-    values=("none", *_NEIGHBOURS),
-    rare=_NEIGHBOURS,
-    often=("none",) * 12 + (*_NEIGHBOURS, "last-step"),
+NEIGHBOURS = choice(
+    "neighbours",
+    "none",
+    ("twins", "last-step"),
+    12,
+    often=("none",) * 12 + ("twins", "last-step", "last-step"),
     there=lambda operator, value: not operator.domain,
-    ordered=True,
     rules=(
         *(Rule((field,), partial(ne, value), kind="illegal") for field, value in _LONE.items()),
         needs_numbers(kind="illegal"),
         Rule(("outputs",), lambda outputs: "Y" not in outputs, ("last-step",), kind="illegal"),
-        Rule(
-            "neighbours",
-            "none",
-            ("output_sequence",),
-            lambda row: row["output_sequence"] == 0,
-            ("last-step",),
-            "illegal",
-        ),
+        Rule(("output_sequence",), lambda announced: announced == 0, ("last-step",), kind="illegal"),
     ),
     level="complete",
     features=(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...reference import OperatorVersion, cell_named, operator_version
-from .axis import Axis, Changes, Feature, Rule, needs, of_values, skips
+from .axis import Axis, Changes, Feature, Rule, choice, needs, of_values, skips
 from .violation import Draft, Violation, changed, has, sized, without_input
 
 if TYPE_CHECKING:
@@ -309,13 +309,12 @@ WEIGHTS = Axis(
 )
 
 # weights (all or none of W, R, B and P, as `weights` has it), or the only constant
-CONSTANT = Axis(
-    name="constant",
-    values=("weights", *_SINGLE),
-    rare=tuple(_SINGLE),
-    often=("weights",) * 8 + tuple(_SINGLE),
+CONSTANT = choice(
+    "constant",
+    "weights",
+    tuple(_SINGLE),
+    8,
     there=lambda operator, value: value == "weights" or bool({*_SINGLE[value]} & {*operator.inputs}),
-    ordered=True,
     rules=(
         *needs(OF_INPUTS, (False, "none", "absent")),
         # A constant has one size.
@@ -347,12 +346,11 @@ def _script_held(spec: Any, script: SessionScript) -> None:
 # fixed; listed (constants are graph inputs too, and not fed); overridden (the numbers that are fed differ from the
 # model's); once (they are fed in the run before, and not afterwards); zeroed (they are fed, and the model holds zeros,
 # as exporters write states)
-HELD = Axis(
-    name="held",
-    values=("fixed", "listed", "overridden", "once", "zeroed"),
-    rare=("listed", "overridden", "once", "zeroed"),
-    often=("fixed",) * 6 + ("listed", "overridden", "once", "zeroed"),
-    ordered=True,
+HELD = choice(
+    "held",
+    "fixed",
+    ("listed", "overridden", "once", "zeroed"),
+    6,
     rules=(
         Rule(
             ("weights", "constant"),
@@ -370,15 +368,14 @@ HELD = Axis(
 )
 
 # all constants that can be overridden are, or that input alone; the others keep the model's numbers
-FED = Axis(
-    name="fed",
-    values=("all", *_ALONE),
-    rare=_ALONE,
-    often=("all",) * 3 + _ALONE,
+FED = choice(
+    "fed",
+    "all",
+    _ALONE,
+    3,
     there=lambda operator, value: (
         value in ("all", *operator.inputs) and (value != "initial_h" or "initial_c" in operator.inputs)
     ),
-    ordered=True,
     rules=(
         Rule(("held",), lambda held: held in ("fixed", "listed")),
         Rule(("constant",), lambda constant: constant != "weights", CONSTANTS),

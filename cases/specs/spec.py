@@ -187,7 +187,7 @@ class RecurrentSpec:
         """The actions of its sessions."""
         script = session.SessionScript()
         for axis in self.axes:
-            if axis.script is not None:
+            if axis.script is not None and getattr(self, axis.name) != default_of(self, axis.name):
                 axis.script(self, script)
         return script
 

@@ -220,15 +220,7 @@ _DATA = Axis(
     values=("dense", "ties", "inf", "far", "nan"),
     rare=("ties", "inf", "far", "nan"),
     # X must have elements, and levels.
-    rules=(
-        Rule(
-            "data",
-            "dense",
-            ("T", "N", "I", "x"),
-            lambda row: not row["T"] * row["N"] * row["I"] * row["x"][0],
-            kind="illegal",
-        ),
-    ),
+    rules=(Rule(("T", "N", "I", "x"), lambda T, N, I, x: not T * N * I * x[0], kind="illegal"),),
     features=(
         Feature("near-tie", case=lambda spec: spec.data == "ties"),
         Feature("nonfinite", "", lambda o: not o.magnitudes.finite),
