@@ -106,36 +106,6 @@ def test_faults_have_their_words_without_docstrings(tmp_path: Path, kin: dict[st
     assert lengths[0] == lengths[1] > 1000
 
 
-def test_a_user_without_rights(kin: dict[str, str], few: list[str], tmp_path: Path) -> None:
-    """The user may write neither to this folder nor to the installed package."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can become somebody else")
-    tmp_path.chmod(0o755)
-    mine = tmp_path / "mine"
-    mine.mkdir()
-    os.chown(mine, 65534, 65534)
-
-    def become() -> None:
-        os.setgid(65534)
-        os.setuid(65534)
-
-    for folder in (tmp_path, *tmp_path.parents):
-        folder.chmod(folder.stat().st_mode | 0o011)  # pytest's own folders are accessible to their user only
-    look = [sys.executable, "-c", "import onnxspec.reference"]
-    try:
-        tried = subprocess.run(look, preexec_fn=become, cwd="/", capture_output=True, check=False).returncode
-    except PermissionError:
-        tried = 1
-    if tried:
-        pytest.skip("what is installed is for its owner alone")
-    script = ["run", "--target", "onnx-reference", *few, "--out"]
-    done = command(*script, mine / "o", cwd=mine, environment=kin, preexec_fn=become)
-    assert len(read_results(mine / "o")) == 3, done.err
-    done = command(*script, tmp_path / "o", cwd=mine, environment=kin, preexec_fn=become)
-    assert done.code == 2
-    assert "Permission denied" in done.err
-
-
 # Invalid requests
 
 REFUSED = {
