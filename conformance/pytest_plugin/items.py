@@ -29,7 +29,6 @@ from ..results.expected.entries import (
     decidable_entries,
     expectations_of,
     matching,
-    read_expected,
     stale,
 )
 from ..results.result import Result
@@ -80,15 +79,15 @@ class Suite(pytest.Directory):
         asked = asked_for(self.config)
         assert asked is not None
         try:
-            own = read_expected(asked.expected) if asked.expected is not None else None
             targets = [target_named(name, asked) for name in asked.targets]
+            if asked.expected is not None:
+                targets = [replace(target, expected=str(asked.expected)) for target in targets]
             chosen = selection_of(asked.profile, asked.ops, asked.types, asked.cases, asked.base)
             plan = replace(planned(chosen, targets), expected=asked.expects, targets_file=asked.targets_file)
             suites = []
             for target in targets:
-                listed = expectations_of(target) if plan.expected else ()
                 suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
-                suite.hold(target, listed if own is None else own, plan)
+                suite.hold(target, plan)
                 suites.append(suite)
         except UserError as error:
             raise self.CollectError(f"onnxspec: {error}") from None
@@ -98,9 +97,10 @@ class Suite(pytest.Directory):
 class TargetSuite(pytest.Collector):
     """The items of one target, which share its process."""
 
-    def hold(self, target: Target, entries: Sequence[Entry], plan: Plan) -> None:
-        """Register the cases that a plan has for the target, and its expected failures."""
-        self.target, self.entries, self._plan = target, tuple(entries), plan
+    def hold(self, target: Target, plan: Plan) -> None:
+        """Register the cases that a plan has for the target, and its expected failures. Raise UserError."""
+        self.target, self._plan = target, plan
+        self.entries = expectations_of(target) if plan.expected else ()
         self.description: dict[str, Any] = {}
         self._process: TargetProcess | None = None
         self._down = ""

@@ -29,7 +29,6 @@ record); onnxruntime-ggml 0.2.0 (plug-in; record); onnxruntime-webgpu 1.27.0 (pr
 from __future__ import annotations
 
 import ctypes
-import difflib
 import hashlib
 import importlib
 import json
@@ -95,11 +94,8 @@ class Adapter:
             self.devices = _plug_in(self.provider, options)
             self.provider_version = _version_of(options["provider_library"])
         elif self.provider not in available:
-            near = difflib.get_close_matches(self.provider, available, 1, 0.8)
             raise RuntimeError(
-                "this onnxruntime {} has no {}; it has {}{}".format(
-                    ort.__version__, self.provider, ", ".join(available), "; meant: " + near[0] if near else ""
-                )
+                f"this onnxruntime {ort.__version__} has no {self.provider}; it has {', '.join(available)}"
             )
         self.recorded = hasattr(ort.InferenceSession, "get_provider_graph_assignment_info")
         if self.provider in ("CUDAExecutionProvider", "TensorrtExecutionProvider") and hasattr(ort, "preload_dlls"):
@@ -122,7 +118,6 @@ class Adapter:
             "available_providers": list(ort.get_available_providers()),
             "threads": self.threads,
             "optimize": self.optimize,
-            "placement": self._placement(),
         }
 
     def prepare(self, model: bytes) -> Session:
@@ -188,12 +183,6 @@ class Adapter:
             if self.recorded:
                 options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
         return options
-
-    def _placement(self) -> str:
-        if self.provider == CPU:
-            return "no proof needed"
-        record = "proved by the graph assignment record, by the profile where that is empty"
-        return record if self.recorded else "proved by the profile"
 
 
 def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
