@@ -117,6 +117,8 @@ class Parameters:
         recurrent(x, letter): x*(R^T) + Rb of one gate.
     t
         Index of the first step, in processing order.
+    noted
+        Values of gates by letter, where somebody asks for them (:meth:`note`).
     """
 
     functions: tuple[Callable[[Number], Number], ...]
@@ -126,6 +128,13 @@ class Parameters:
     arithmetic: Any
     recurrent: Callable[[Number, str], Number]
     t: int = 0
+    noted: dict[str, list[Number]] | None = None
+
+    def note(self, **gates: Number) -> None:
+        """Note the values of gates at some steps, by letter, for :func:`.computation.steps_of`."""
+        if self.noted is not None:
+            for letter, number in gates.items():
+                self.noted.setdefault(letter, []).append(number)
 
     @cached_property
     def f(self) -> Callable[[Number], Number]:

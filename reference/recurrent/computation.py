@@ -1,12 +1,8 @@
-"""Computations: nodes of LSTM, GRU and RNN with their tensors, evaluated in float64 or with error bounds; and gates.
-
-For the values of gates at every step, the equations themselves run, and two things are watched: from which gate's
-block of a sum an activation's argument comes, and the result. So a cell needs no second form that could differ.
-"""
+"""Computations: nodes of LSTM, GRU and RNN with their tensors, evaluated in float64 or with error bounds; and gates."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,10 +12,9 @@ from numpy.typing import NDArray
 from ..documents.interpretations import Interpretations
 from ..documents.tensors import Levels, TensorForm
 from ..numbers.accuracy import Format, budget
-from ..numbers.activations import Activation
 from ..numbers.bounding import Bounding
 from ..numbers.plain import Ordered, Plain
-from .cell import Gates, Number, Parameters, States
+from .cell import Number
 from .configuration import Configuration, configure, steps_first
 from .node import Node, Steps
 from .rnn import processing_order, run, states_of
@@ -128,12 +123,17 @@ def steps_of(
     Y = None if reported is None else steps_first(reported.astype(np.float64), c.layout)
     steps = []
     for d, direction in enumerate(c.directions):
-        watch = _Watch()
-        hidden, *inner = watch.states(computation, d, Y)
-        values = watch.gates(c.cell.gates, hidden.shape)
-        values |= {name.upper(): np.asarray(states) for name, states in zip(c.cell.inner, inner, strict=True)}
-        values["H"] = np.asarray(hidden)
-        steps.append(Steps(direction, _positions(c, direction), c.lengths, values))
+        noted: dict[str, list[Array]] = {}
+        with np.errstate(over="ignore", invalid="ignore"):
+            hidden, *inner = states_of(c, computation.inputs, Ordered(), d, Y, noted=noted)
+        # Steps come one by one or all at once.
+        values = {
+            letter: np.concatenate([part.reshape(-1, c.N, c.H) for part in noted[letter]]) if hidden.size else hidden
+            for letter in c.cell.gates
+            if letter in noted or not hidden.size
+        }
+        values |= {name.upper(): states for name, states in zip(c.cell.inner, inner, strict=True)}
+        steps.append(Steps(direction, _positions(c, direction), c.lengths, {**values, "H": hidden}))
     return tuple(steps)
 
 
@@ -142,79 +142,3 @@ def _positions(c: Configuration, direction: str) -> NDArray[np.int64]:
     if isinstance(positions, slice):
         return np.broadcast_to(np.arange(c.T)[positions, np.newaxis], (c.T, c.N))
     return positions
-
-
-class _Watched(np.ndarray[Any, np.dtype[np.float64]]):
-    """Float64 array that belongs to a gate, like all that is computed from it elementwise.
-
-    letter
-        The gate's letter; empty if it belongs to none.
-    complements
-        Where one minus this number is noted: the origin of a gate without an activation of its own.
-    """
-
-    letter: str
-    complements: list[Array] | None
-
-    def __array_finalize__(self, source: Any) -> None:
-        self.letter = getattr(source, "letter", "")
-        self.complements = None
-
-    def __rsub__(self, other: Any) -> Any:
-        result = other - np.asarray(self)
-        if self.complements is not None:
-            self.complements.append(result)
-        return result
-
-
-def _watched(values: Array, letter: str, complements: list[Array] | None = None) -> _Watched:
-    result = np.asarray(values).view(_Watched)
-    result.letter, result.complements = letter, complements
-    return result
-
-
-class _Lettered(Gates):
-    """Sums whose blocks have letters."""
-
-    def __getattr__(self, letter: str) -> Any:
-        return _watched(super().__getattr__(letter), letter)
-
-
-class _Watch(Ordered):
-    """Arithmetic of plain arrays that notes the activation of each gate's argument."""
-
-    def __init__(self) -> None:
-        self._activated: dict[str, list[Array]] = {}
-        self._complements: list[Array] = []
-
-    def states(self, computation: Computation, d: int, Y: Array | None) -> States:
-        """Run one direction, with sums that know their gates."""
-        c = computation.configuration
-
-        def equations(p: Parameters, XW: Gates, HR: Gates, *states: Any) -> States:
-            return c.cell.equations(p, _Lettered(XW.number, XW.blocks), _Lettered(HR.number, HR.blocks), *states)
-
-        with np.errstate(over="ignore", invalid="ignore"):
-            watched = replace(c, cell=replace(c.cell, equations=equations))
-            return states_of(watched, computation.inputs, self, d, Y)
-
-    def activate(self, activation: Activation, argument: Array, clip: float | None) -> Array:
-        letter = getattr(argument, "letter", "")
-        result = np.asarray(super().activate(activation, np.asarray(argument), clip))
-        self._activated.setdefault(letter, []).append(result)
-        return _watched(result, "", self._complements)
-
-    def gates(self, letters: str, shape: tuple[int, ...]) -> dict[str, Array]:
-        """Return the noted values by letter, (T, N, H). Steps come one by one or all at once."""
-        if 0 in shape:
-            return {letter: np.zeros(shape) for letter in letters}
-        noted = {letter: self._activated[letter] for letter in letters if letter in self._activated}
-        without = [letter for letter in letters if letter not in noted]
-        if len(without) == 1 and self._complements:
-            noted[without[0]] = self._complements
-        return {letter: _joined(noted[letter], shape) for letter in letters if letter in noted}
-
-
-def _joined(parts: Sequence[Array], shape: tuple[int, ...]) -> Array:
-    """Return an array of a shape (T, N, H) from its parts in order."""
-    return np.concatenate([part.reshape(-1, *shape[1:]) for part in parts])

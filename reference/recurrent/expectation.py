@@ -113,13 +113,22 @@ class Expecting:
         unknown class."""
         one = Computation(configure(self._node, self._inputs, interpretations), self._tensors)
         computation = one if self._runs == 1 else _side_by_side(one, self._runs)
-        radii = _radii(computation, self._observed)
-        memo = self._memos.setdefault((_of_sums(accuracy, one.format.name), radii), {})
-        exact = self._node.exact
+        c, reported = computation.configuration, self._observed.get("Y")
+        allowed, radii = budget(accuracy, c.format.name), _radii(computation, self._observed)
+        Y = None if reported is None else steps_first(reported.astype(np.float64), c.layout)
+        exact = self._node.exact and allowed.exact_possible
         if exact and interpretations is not None:  # with other functions or coefficients numbers may be rounded
             exact = one.configuration.equivalence_key == configure(self._node, self._inputs).equivalence_key
         with np.errstate(over="ignore", invalid="ignore"):
-            return _expect(computation, self._observed, accuracy, memo, exact)
+            if exact:
+                outputs = run(c, computation.inputs, Plain())
+                numbers = {name: Bounded(value, np.zeros_like(value), allowed) for name, value in outputs.items()}
+            else:
+                memo = self._memos.setdefault((_of_sums(accuracy, c.format.name), radii), {})
+                numbers = run(c, computation.inputs, Bounding(allowed, radii=radii), Y, memo)
+                if radii is np.float32:
+                    numbers = {name: in_double(number, allowed) for name, number in numbers.items()}
+            return _expectations(c, numbers, Y, Bounding(allowed))
 
 
 def _side_by_side(one: Computation, runs: int) -> Computation:
@@ -156,24 +165,10 @@ def bounds(
         return run(computation.configuration, computation.inputs, arithmetic, states)
 
 
-def _expect(
-    computation: Computation,
-    observed: Mapping[str, NDArray[Any]],
-    accuracy: str,
-    memo: Memo | None = None,
-    exact: bool = False,
+def _expectations(
+    c: Configuration, numbers: Mapping[str, Bounded], Y: NDArray[Any] | None, arithmetic: Bounding
 ) -> list[Expectation]:
-    c = computation.configuration
-    allowed, radii = budget(accuracy, c.format.name), _radii(computation, observed)
-    arithmetic = Bounding(allowed)
-    reported = observed.get("Y")
-    Y = None if reported is None else steps_first(reported.astype(np.float64), c.layout)
-    stepping = arithmetic if radii is np.float64 else Bounding(allowed, radii=radii)
-    numbers = run(c, computation.inputs, stepping, Y, memo)
-    if stepping is not arithmetic:
-        numbers = {name: in_double(number, allowed) for name, number in numbers.items()}
-    if exact and allowed.exact_possible:
-        numbers = _exact_outputs(computation, allowed)
+    """Return what each clause determines of the outputs; `Y` (T, D, N, H) are the states that a target reported."""
     prefix = c.cell.prefix
     expectations = []
     valid = valid_elements(c) if c.ragged else None
@@ -211,12 +206,6 @@ def _radii(computation: Computation, observed: Mapping[str, NDArray[Any]]) -> Ra
         and all(function.kind.slope is not None for functions in c.activations for function in functions)
     )
     return np.float32 if fit else np.float64
-
-
-def _exact_outputs(computation: Computation, allowed: Budget) -> dict[str, Bounded]:
-    """Return all outputs with an error bound of 0, for a node that no conforming implementation rounds."""
-    numbers = run(computation.configuration, computation.inputs, Plain())
-    return {name: Bounded(value, np.zeros_like(value), allowed) for name, value in numbers.items()}
 
 
 def valid_elements(c: Configuration) -> NDArray[np.bool_]:

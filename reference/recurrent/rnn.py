@@ -53,7 +53,9 @@ def rnn(p: Parameters, XW: Gates, HR: Gates, H: Number) -> States:
 
         Ht = f(Xt*(Wi^T) + Ht-1*(Ri^T) + Wbi + Rbi)
     """
-    return (p.f(XW.i + HR.i),)
+    i = p.f(XW.i + HR.i)
+    p.note(i=i)
+    return (i,)
 
 
 def gru(p: Parameters, XW: Gates, HR: Gates, H: Number) -> States:
@@ -70,6 +72,7 @@ def gru(p: Parameters, XW: Gates, HR: Gates, H: Number) -> States:
     z = p.f(XW.z + HR.z)
     r = p.f(XW.r + HR.r)
     h = hidden_gate(p, XW, HR, H, r)
+    p.note(z=z, r=r, h=h)
     return (p.arithmetic.interpolation(z, h, H),)  # (1 - z) * h + z * H, in any of the ways that kernels compute it
 
 
@@ -104,6 +107,7 @@ def lstm(p: Parameters, XW: Gates, HR: Gates, H: Number, C: Number) -> States:
             C = f * C + i * c[t]
             steps.append(C)
         Ct = p.arithmetic.stack(steps)
+    p.note(c=c)
     return output(p, S, Ct), Ct
 
 
@@ -111,16 +115,18 @@ def input_and_forget(p: Parameters, S: Gates, C: Number) -> tuple[Number, Number
     """Return LSTM's it and ft; with ``input_forget`` one of them is 1 minus the other."""
     if p.coupled == "forget":
         f = p.f(S.f + p.P["f"] * C)
-        return 1.0 - f, f
-    i = p.f(S.i + p.P["i"] * C)
-    if p.coupled == "input":
-        return i, 1.0 - i
-    return i, p.f(S.f + p.P["f"] * C)
+        i = 1.0 - f
+    else:
+        i = p.f(S.i + p.P["i"] * C)
+        f = 1.0 - i if p.coupled == "input" else p.f(S.f + p.P["f"] * C)
+    p.note(i=i, f=f)
+    return i, f
 
 
 def output(p: Parameters, S: Gates, C: Number) -> Number:
     """Return LSTM's Ht from Ct."""
     o = p.f(S.o + p.P["o"] * C)
+    p.note(o=o)
     return o * p.h(C)
 
 
@@ -259,6 +265,7 @@ def states_of(
     d: int,
     observed: Any = None,
     memo: Memo | None = None,
+    noted: dict[str, list[Number]] | None = None,
 ) -> States:
     """Return H and the inner states of one direction after each step, (T, N, H) in processing order.
 
@@ -267,6 +274,8 @@ def states_of(
         (step-local). None: each step starts from the computed one (free run).
     memo
         Directions that other interpretations of this node have used with the same arithmetic and `observed`.
+    noted
+        Gets the values of gates by letter (:class:`.cell.Parameters`).
     """
     memo = {} if memo is None else memo
     key = d, c.transposes, c.operands
@@ -281,6 +290,7 @@ def states_of(
         c.linear_before_reset,
         arithmetic,
         direction.recurrent,
+        noted=noted,
     )
     if c.T == 0:
         return (arithmetic.exact(np.zeros((0, c.N, c.H))),) * (1 + len(c.cell.inner))
