@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...faults.alterations import first_of
 from ...faults.fault import ALL_BUT_BFLOAT16, Compute, Outputs, fault, fault_of_run
 from ..described import Described, with_attributes, with_equations, with_inputs
 from .recurrence import Array, activated, channels_first, convolved, lag_of, padded, present_state, sums
@@ -20,16 +20,13 @@ _of = partial(fault, operators=("CausalConvWithState",))
 _of_run = partial(fault_of_run, operators=("CausalConvWithState",))
 
 
-def _output(change: Callable[[Described, Array], Array]) -> Callable[[Described], Described]:
-    """Return the fault that computes `output` from the padded numbers by `change`."""
-    return lambda c: with_equations(c, lambda k: {**convolved(k), "output": channels_first(k, change(k, padded(k)))})
+def _computed(output: str, change: Callable[[Described, Array], Array]) -> Callable[[Described], Described]:
+    """Return the fault that computes an output from the padded numbers by `change`."""
+    return lambda c: with_equations(c, lambda k: {**convolved(k), output: channels_first(k, change(k, padded(k)))})
 
 
-def _state(change: Callable[[Described, Array], Array]) -> Callable[[Described], Described]:
-    """Return the fault that computes `present_state` from the padded numbers by `change`."""
-    return lambda c: with_equations(
-        c, lambda k: {**convolved(k), "present_state": channels_first(k, change(k, padded(k)))}
-    )
+_output = partial(_computed, "output")
+_state = partial(_computed, "present_state")
 
 
 def _weights(change: Callable[[Array], Array]) -> Callable[[Described], Described]:
@@ -52,67 +49,9 @@ def _shifted(numbers: Array, by: int) -> Array:
     return np.concatenate([numbers[:, :, by:], np.zeros((*numbers.shape[:2], by))], axis=2)
 
 
-_of("causalconvwithstate.kernel.flipped", "equations", "Convolves with the weights in reverse order.",
-    _weights(lambda w: w[:, :, ::-1]))
-_of("causalconvwithstate.kernel.first-channel", "equations", "Uses the first channel's weights for all channels.",
-    _weights(lambda w: np.repeat(w[:1], len(w), axis=0)))
-_of("causalconvwithstate.kernel.tail-of-4", "equations",
-    "Leaves out the weights that are left over after whole blocks of 4, where there is such a block.",
-    _weights(lambda w: np.where(_whole_blocks(w.shape[2]), w, w.dtype.type(0))))
-_of("causalconvwithstate.causal.ahead", "equations", "Looks one position ahead.",
-    _output(lambda c, numbers: activated(c, sums(c, _shifted(numbers, 1)))))
-_of("causalconvwithstate.causal.centred", "equations", "Centres the kernel on each position.",
-    _output(lambda c, numbers: activated(c, sums(c, _shifted(numbers, (lag_of(c) + 1) // 2)))))
-_of("causalconvwithstate.channels.tail-of-4", "equations",
-    "Returns zeros for the channels left over after whole blocks of 4.",
-    _output(lambda c, numbers: _in_blocks(activated(c, sums(c, numbers)), axis=1)))
-_of("causalconvwithstate.length.tail-of-4", "equations",
-    "Returns zeros for the positions left over after whole blocks of 4.",
-    _output(lambda c, numbers: _in_blocks(activated(c, sums(c, numbers)), axis=2)))
-_of("causalconvwithstate.bias.first-channel", "bias", "Adds the first channel's bias to all channels.",
-    lambda c: with_inputs(c, bias=_first_repeated(c.inputs.get("bias"))))
-_of("causalconvwithstate.bias.behind-the-activation", "bias", "Adds bias behind the activation.",
-    _output(lambda c, numbers: _bias_behind(c, numbers)))
-_of("causalconvwithstate.activation.sigmoid", "activation", "Computes sigmoid for silu.",
-    _output(lambda c, numbers: _other(c, sums(c, numbers), lambda x: 1 / (1 + np.exp(-x)))))
-_of("causalconvwithstate.activation.hard", "activation", "Computes x * clip(x / 6 + 1/2, 0, 1) for silu.",
-    _output(lambda c, numbers: _other(c, sums(c, numbers), lambda x: x * np.clip(x / 6 + 0.5, 0, 1))),
-    types=ALL_BUT_BFLOAT16)
-_of("causalconvwithstate.past-state.reversed", "past-state", "Reads past_state from its last position on.",
-    _past(lambda past: past[:, :, ::-1]))
-_of("causalconvwithstate.past-state.late", "past-state",
-    "Shifts past_state by one position, as if it had k of them.", _past(lambda past: np.roll(past, -1, axis=2)))
-_of("causalconvwithstate.present-state.first", "present-state", "Returns the first k - 1 positions.",
-    _state(lambda c, numbers: numbers[:, :, : lag_of(c)]))
-_of("causalconvwithstate.present-state.of-input", "present-state",
-    "Takes positions of input alone, and zeros where it is shorter than k - 1.",
-    _state(lambda c, numbers: _of_input(c)))
-_of("causalconvwithstate.present-state.zero-of-short", "present-state",
-    "Returns zeros for present_state where input is shorter than k - 1.",
-    _state(lambda c, numbers: present_state(c, numbers) * float(numbers.shape[2] - lag_of(c) >= lag_of(c))))
-_of("causalconvwithstate.present-state.rows", "present-state", "Returns the first row's present_state for all rows.",
-    _state(lambda c, numbers: _first_row(present_state(c, numbers))))
-_of("causalconvwithstate.output.rows", "equations", "Returns the first row's output for all rows.",
-    _output(lambda c, numbers: _first_row(activated(c, sums(c, numbers)))))
-_of("causalconvwithstate.present-state.unchanged", "present-state", "Returns past_state as it came.",
-    _state(lambda c, numbers: numbers[:, :, : lag_of(c)] if "past_state" in c.inputs else present_state(c, numbers)))
-_of("causalconvwithstate.present-state.of-output", "present-state", "Takes the last positions of output.",
-    _state(lambda c, numbers: _of_output(c, numbers)))
-_of("causalconvwithstate.present-state.early", "present-state", "Leaves out the last position.",
-    _state(lambda c, numbers: present_state(c, np.concatenate([numbers[:, :, -1:], numbers[:, :, :-1]], axis=2))))
-
-
 def _whole_blocks(size: int) -> NDArray[np.bool_]:
     """Return a mask of the elements in whole blocks of 4; all elements where there is no whole block."""
     return np.arange(size) < (size // 4 * 4 or size)
-
-
-def _first_repeated(bias: NDArray[Any] | None) -> NDArray[Any] | None:
-    return None if bias is None else np.repeat(bias[:1], len(bias))
-
-
-def _first_row(array: Array) -> Array:
-    return np.repeat(array[:1], len(array), axis=0)
 
 
 def _in_blocks(output: Array, axis: int) -> Array:
@@ -144,6 +83,56 @@ def _of_output(c: Described, numbers: Array) -> Array:
     return np.concatenate([numbers[:, :, : lag_of(c)], output], axis=2)[:, :, output.shape[2] :]
 
 
+_of("causalconvwithstate.kernel.flipped", "equations", "Convolves with the weights in reverse order.",
+    _weights(lambda w: w[:, :, ::-1]))
+_of("causalconvwithstate.kernel.first-channel", "equations", "Uses the first channel's weights for all channels.",
+    _weights(first_of))
+_of("causalconvwithstate.kernel.tail-of-4", "equations",
+    "Leaves out the weights that are left over after whole blocks of 4, where there is such a block.",
+    _weights(lambda w: np.where(_whole_blocks(w.shape[2]), w, w.dtype.type(0))))
+_of("causalconvwithstate.causal.ahead", "equations", "Looks one position ahead.",
+    _output(lambda c, numbers: activated(c, sums(c, _shifted(numbers, 1)))))
+_of("causalconvwithstate.causal.centred", "equations", "Centres the kernel on each position.",
+    _output(lambda c, numbers: activated(c, sums(c, _shifted(numbers, (lag_of(c) + 1) // 2)))))
+_of("causalconvwithstate.channels.tail-of-4", "equations",
+    "Returns zeros for the channels left over after whole blocks of 4.",
+    _output(lambda c, numbers: _in_blocks(activated(c, sums(c, numbers)), axis=1)))
+_of("causalconvwithstate.length.tail-of-4", "equations",
+    "Returns zeros for the positions left over after whole blocks of 4.",
+    _output(lambda c, numbers: _in_blocks(activated(c, sums(c, numbers)), axis=2)))
+_of("causalconvwithstate.bias.first-channel", "bias", "Adds the first channel's bias to all channels.",
+    lambda c: with_inputs(c, bias=first_of(c.inputs["bias"])) if "bias" in c.inputs else c)
+_of("causalconvwithstate.bias.behind-the-activation", "bias", "Adds bias behind the activation.",
+    _output(_bias_behind))
+_of("causalconvwithstate.activation.sigmoid", "activation", "Computes sigmoid for silu.",
+    _output(lambda c, numbers: _other(c, sums(c, numbers), lambda x: 1 / (1 + np.exp(-x)))))
+_of("causalconvwithstate.activation.hard", "activation", "Computes x * clip(x / 6 + 1/2, 0, 1) for silu.",
+    _output(lambda c, numbers: _other(c, sums(c, numbers), lambda x: x * np.clip(x / 6 + 0.5, 0, 1))),
+    types=ALL_BUT_BFLOAT16)
+_of("causalconvwithstate.past-state.reversed", "past-state", "Reads past_state from its last position on.",
+    _past(lambda past: past[:, :, ::-1]))
+_of("causalconvwithstate.past-state.late", "past-state",
+    "Shifts past_state by one position, as if it had k of them.", _past(lambda past: np.roll(past, -1, axis=2)))
+_of("causalconvwithstate.present-state.first", "present-state", "Returns the first k - 1 positions.",
+    _state(lambda c, numbers: numbers[:, :, : lag_of(c)]))
+_of("causalconvwithstate.present-state.of-input", "present-state",
+    "Takes positions of input alone, and zeros where it is shorter than k - 1.",
+    _state(lambda c, numbers: _of_input(c)))
+_of("causalconvwithstate.present-state.zero-of-short", "present-state",
+    "Returns zeros for present_state where input is shorter than k - 1.",
+    _state(lambda c, numbers: present_state(c, numbers) * float(numbers.shape[2] - lag_of(c) >= lag_of(c))))
+_of("causalconvwithstate.present-state.rows", "present-state", "Returns the first row's present_state for all rows.",
+    _state(lambda c, numbers: first_of(present_state(c, numbers))))
+_of("causalconvwithstate.output.rows", "equations", "Returns the first row's output for all rows.",
+    _output(lambda c, numbers: first_of(activated(c, sums(c, numbers)))))
+_of("causalconvwithstate.present-state.unchanged", "present-state", "Returns past_state as it came.",
+    _state(lambda c, numbers: numbers[:, :, : lag_of(c)] if "past_state" in c.inputs else present_state(c, numbers)))
+_of("causalconvwithstate.present-state.of-output", "present-state", "Takes the last positions of output.",
+    _state(_of_output))
+_of("causalconvwithstate.present-state.early", "present-state", "Leaves out the last position.",
+    _state(lambda c, numbers: present_state(c, np.concatenate([numbers[:, :, -1:], numbers[:, :, :-1]], axis=2))))
+
+
 @_of_run("causalconvwithstate.session.state-kept", "session.stateless",
     "Without past_state starts from the state in which the run before ended.")
 def state_kept(compute: Compute, c: Described) -> Outputs:
@@ -156,18 +145,6 @@ def state_kept(compute: Compute, c: Described) -> Outputs:
     outputs = compute(start)
     compute.memory["state"] = outputs["present_state"]
     return outputs
-
-
-_of_dilated = partial(fault, operators=("com.microsoft::CausalConvWithState",))
-
-_of_dilated("com.microsoft.causalconvwithstate.dilation.ignored", "dilation", "Ignores dilation in the convolution.",
-    _output(lambda c, numbers: _undilated(c, numbers)))
-_of_dilated("com.microsoft.causalconvwithstate.dilation.from-the-oldest", "dilation",
-    "Counts dilated positions from the oldest one of the state on.",
-    _output(lambda c, numbers: _from_the_oldest(c, numbers)))
-_of_dilated("com.microsoft.causalconvwithstate.channels-last.ignored", "channels-last",
-    "Takes channels for positions where channels_last is 1 and both are as many.",
-    lambda c: _axes_taken_for_each_other(c))
 
 
 def _undilated(c: Described, numbers: Array) -> Array:
@@ -185,3 +162,15 @@ def _axes_taken_for_each_other(c: Described) -> Described:
     if c.layout != 1 or x.shape[1] != x.shape[2]:
         return c
     return with_inputs(c, input=np.ascontiguousarray(x.swapaxes(1, 2)))
+
+
+_of_dilated = partial(fault, operators=("com.microsoft::CausalConvWithState",))
+
+_of_dilated("com.microsoft.causalconvwithstate.dilation.ignored", "dilation", "Ignores dilation in the convolution.",
+    _output(_undilated))
+_of_dilated("com.microsoft.causalconvwithstate.dilation.from-the-oldest", "dilation",
+    "Counts dilated positions from the oldest one of the state on.",
+    _output(_from_the_oldest))
+_of_dilated("com.microsoft.causalconvwithstate.channels-last.ignored", "channels-last",
+    "Takes channels for positions where channels_last is 1 and both are as many.",
+    _axes_taken_for_each_other)

@@ -105,7 +105,7 @@ def test_a_sum_that_owes_its_biases_goes_with_every_other_fault(op: str) -> None
 
 
 @pytest.mark.parametrize("scope", ["", "@forward"])
-def test_a_fault_that_plain_numbers_alone_can_make_explains_what_it_does(scope: str) -> None:
+def test_a_fault_of_equations_explains_what_it_does(scope: str) -> None:
     case, fault = situation("rich", "GRU", "float32"), fault_named(f"gru.reset-gate.on-bias{scope}")
     assert fault is not None
     node, inputs = case.trial.node, case.trial.feeds[0].inputs
