@@ -7,7 +7,6 @@ bounded numbers.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -157,14 +156,30 @@ def revalued(function: Activation, value: Callable[[Array, float, float], Array]
     return replace(function, kind=replace(function.kind, value=value, slope=None))
 
 
-class Unfinished(ABC):
-    """Number that a fault passes on before all of its parts are known."""
+class WithoutBias:
+    """Sum whose bias is added after clip, when it is passed to an activation."""
 
     __array_ufunc__ = None  # NumPy arrays then leave `+` to this class
 
-    @abstractmethod
-    def clipped(self, p: Parameters, threshold: float) -> Number:
-        """Return the number clipped to [-threshold, threshold], see :func:`clipped`."""
+    def __init__(self, number: Number, bias: Array) -> None:
+        self.number, self.bias = number, bias
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def __getitem__(self, place: Any) -> WithoutBias:
+        units = isinstance(place, tuple) and place and place[0] is Ellipsis
+        return WithoutBias(self.number[place], self.bias[place] if units else self.bias)
+
+    def __add__(self, other: Number) -> WithoutBias:
+        return WithoutBias(self.number + other, self.bias)
+
+    __radd__ = __add__
+
+    def __mul__(self, other: Number) -> WithoutBias:
+        return WithoutBias(self.number * other, self.bias)  # the bias is always added last
+
+    __rmul__ = __mul__
 
 
 _BOUND = ActivationKind(
@@ -173,9 +188,9 @@ _BOUND = ActivationKind(
 
 
 def clipped(p: Parameters, number: Number, threshold: float) -> Number:
-    """Return a number clipped to [-threshold, threshold]; an :class:`Unfinished` number implements this itself."""
-    if isinstance(number, Unfinished):
-        return number.clipped(p, threshold)
+    """Return a number clipped to [-threshold, threshold]."""
+    if isinstance(number, WithoutBias):
+        return WithoutBias(clipped(p, number.number, threshold), number.bias)
     return p.arithmetic.activate(Activation(_BOUND), number, threshold)
 
 

@@ -22,7 +22,7 @@ from ..documents.tensors import LENGTHS, Levels
 from ..numbers.activations import ACTIVATIONS, Activation
 from ..recurrent.cell import Gates, Number, Parameters, States, cell_of
 from ..recurrent.computation import Computation
-from .alterations import configured, merged, revalued, with_equations, with_functions, with_inputs
+from .alterations import merged, revalued, unclipped, with_equations, with_functions, with_inputs
 from .fault import FAULTS, VARIANTS, Compute, Fault, Outputs, Wrong
 
 Array = NDArray[Any]
@@ -89,7 +89,7 @@ def in_unit_blocks(block: int, wrong: Wrong, compute: Compute, c: Computation) -
         changed = {n: mixed for n, axis in _UNITS.items() if (mixed := _mixed(c, altered, n, axis, chosen)) is not None}
         result = with_inputs(c, **changed)
         if functions := _other_functions(c, altered):
-            result = _in_functions(result, altered, lambda own, other: np.where(chosen, other, own))
+            result = _in_functions(result, altered, chosen)
         if equations := _other_equations(c, altered):
             result = _in_equations(result, altered, chosen)
         read = read or bool(changed) or functions or equations
@@ -139,33 +139,24 @@ def _in_equations(c: Computation, altered: Computation, chosen: Array) -> Comput
     return with_equations(c, equations)
 
 
-def _bounded(function: Activation, clip: float | None) -> Callable[[Array, float, float], Array]:
-    """Return the function value(x, alpha, beta), clip included."""
-
-    def value(x: Array, alpha: float, beta: float) -> Array:
-        return function.kind.value(x if clip is None else np.clip(x, -clip, clip), alpha, beta)
-
-    return value
-
-
-def _in_functions(c: Computation, altered: Computation, mix: Callable[[Array, Array], Array]) -> Computation:
-    """Return the computation whose functions return `mix` of their own values and the altered ones.
-
-    If clip bounds an argument, it becomes part of the function.
-    """
+def _in_functions(c: Computation, altered: Computation, chosen: Array) -> Computation:
+    """Return the computation in which some units use the altered activation functions and clips."""
     own, others = c.configuration, altered.configuration
 
     def change(function: Activation, position: int, d: int) -> Activation:
-        mine = _bounded(function, own.clips[position])
         other = others.activations[d][position]
-        theirs = _bounded(other, others.clips[position])
 
         def value(x: Array, alpha: float, beta: float) -> Array:
-            return mix(mine(x, alpha, beta), theirs(x, float(other.alpha.value), float(other.beta.value)))
+            mine = function.kind.value(_bounded(x, own.clips[position]), alpha, beta)
+            return np.where(chosen, other(_bounded(x, others.clips[position])), mine)
 
         return revalued(function, value)
 
-    return configured(with_functions(c, change), clips=(None,) * len(own.clips))
+    return unclipped(with_functions(c, change))
+
+
+def _bounded(x: Array, clip: float | None) -> Array:
+    return x if clip is None else np.clip(x, -clip, clip)
 
 
 _MARK = "@"
@@ -297,7 +288,7 @@ def scoped_named(id: str) -> Fault | None:
     return _scoped(fault, scope)
 
 
-def scoped_of(faults: Iterator[Fault], places: Collection[str] = (), *, seen: bool = False) -> Iterator[Fault]:
+def scoped_of(faults: Iterable[Fault], places: Collection[str] = (), *, seen: bool = False) -> Iterator[Fault]:
     """Yield every fault in every scope that it may have, or in the scopes of `places`, in the order of the table.
 
     seen

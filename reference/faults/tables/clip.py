@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import CELLS
 from ..alterations import (
-    Unfinished,
+    WithoutBias,
     clipped,
     configured,
     merged,
@@ -144,33 +143,6 @@ def clip_by_default(compute: Compute, c: Computation) -> Outputs:
     return compute(c if is_clipped else configured(c, clips=(USUAL_CLIP,) * len(c.configuration.clips)))
 
 
-class _Owed(Unfinished):
-    """Sum whose biases are added after clip, when it is passed to an activation."""
-
-    def __init__(self, number: Number, bias: Array) -> None:
-        self.number, self.bias = number, bias
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-    def __getitem__(self, place: Any) -> _Owed:
-        units = isinstance(place, tuple) and place and place[0] is Ellipsis
-        return _Owed(self.number[place], self.bias[place] if units else self.bias)
-
-    def __add__(self, other: Number) -> _Owed:
-        return _Owed(self.number + other, self.bias)
-
-    __radd__ = __add__
-
-    def __mul__(self, other: Number) -> _Owed:
-        return _Owed(self.number * other, self.bias)  # the bias is always added last
-
-    __rmul__ = __mul__
-
-    def clipped(self, p: Parameters, threshold: float) -> _Owed:
-        return _Owed(clipped(p, self.number, threshold), self.bias)
-
-
 @fault_of_run("clip.before-bias", "clip", "Bounds the sums before the biases are added to them.",
     types=ALL_BUT_BFLOAT16)
 def clip_before_bias(compute: Compute, c: Computation) -> Outputs:
@@ -185,14 +157,14 @@ def clip_before_bias(compute: Compute, c: Computation) -> Outputs:
         def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
             def late(function: Callable[[Number], Number], clip: float | None) -> Callable[[Number], Number]:
                 def apply(number: Number) -> Number:
-                    if isinstance(number, _Owed):
+                    if isinstance(number, WithoutBias):
                         return function(clipped(p, number.number, threshold) + p.arithmetic.exact(number.bias))
                     return function(number if clip is None else clipped(p, number, clip))
 
                 return apply
 
             functions = tuple(late(f, clip) for f, clip in zip(p.functions, k.clips, strict=True))
-            owing = Gates(_Owed(XW.number, bias), XW.blocks)
+            owing = Gates(WithoutBias(XW.number, bias), XW.blocks)
             return k.cell.equations(replace(p, functions=functions), owing, HR, H, *inner)
 
         return unclipped(with_equations(with_inputs(c, B=None), equations))
