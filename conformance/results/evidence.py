@@ -82,7 +82,7 @@ def write_evidence(
     """Write the evidence of a target's findings into a run directory; return the record of its folders.
 
     kept
-        The target's outcomes in this run; missing ones, as after a resumed run, are run again.
+        The target's outcomes in this run; missing ones, as of a resumed run, are run again.
     process_of
         Factory of the target's process.
 
@@ -96,19 +96,18 @@ def write_evidence(
     written: dict[str, str] = {}
     missing: dict[str, str] = {}
     try:
-        _clear(target_folder, {case for case in cases if case not in kept.fresh})
+        _clear(target_folder)
         with contextlib.ExitStack() as stack:
             process: TargetProcess | None = None
             for case in dict.fromkeys(cases):
                 try:
-                    if not (target_folder / case / EVIDENCE).is_file():
-                        prepared = probes[case].prepare()
-                        judged = kept.get(case)
-                        if judged is None:
-                            process = process or stack.enter_context(process_of())
-                            outcomes = tuple(process.run(prepared.jobs))
-                            judged = prepared.judge(outcomes, target.accuracy), outcomes
-                        _write(target_folder, probes[case], prepared, target, *judged, by_case.get(case))
+                    prepared = probes[case].prepare()
+                    judged = kept.get(case)
+                    if judged is None:
+                        process = process or stack.enter_context(process_of())
+                        outcomes = tuple(process.run(prepared.jobs))
+                        judged = prepared.judge(outcomes, target.accuracy), outcomes
+                    _write(target_folder, probes[case], prepared, target, *judged, by_case.get(case))
                     written[case] = (target_folder / case).relative_to(folder).as_posix()
                 except Exception as error:  # an error in one case must not affect the evidence of others
                     missing[case] = one_line(f"{type(error).__name__}: {error}", 300)
@@ -143,22 +142,12 @@ def slug(name: str) -> str:
     return safe if safe == name else f"{safe}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:6]}"
 
 
-def forget_evidence(folder: Path) -> None:
-    """Remove the evidence in a run directory whose run starts again, and no other files."""
-    with contextlib.suppress(OSError):
-        for target_folder in (folder / FOLDER).iterdir():
-            _clear(target_folder, set())
-            with contextlib.suppress(OSError):  # it has other files, or is not a folder
-                target_folder.rmdir()
-        (folder / FOLDER).rmdir()
-
-
-def _clear(place: Path, wanted: set[str]) -> None:
-    """Remove the evidence of an earlier run, except that of the wanted cases, and no other files."""
+def _clear(place: Path) -> None:
+    """Remove the evidence of an earlier run, and no other files."""
     if not place.is_dir() or place.is_symlink():
         return
     for old in place.iterdir():
-        if old.name not in wanted and not old.is_symlink() and (old / EVIDENCE).is_file():
+        if not old.is_symlink() and (old / EVIDENCE).is_file():
             shutil.rmtree(old)
 
 

@@ -20,7 +20,7 @@ from ..probes.probe import Probe
 from ..probes.stream import CaseRun, tried
 from ..probes.wrapped import wrapped_probes
 from ..results import lines
-from ..results.evidence import Kept, forget_evidence, write_evidence
+from ..results.evidence import Kept, write_evidence
 from ..results.expected.entries import Entry, applying, expectations_of, matching
 from ..results.folder import RunFolder
 from ..results.lines import Line, other_runtime
@@ -51,8 +51,6 @@ def execute(plan: Plan, writer: RunWriter, observe: Observe = lambda target, lin
     writer.require_same_run(header := lines.header_of(description_of(run)))
     run.plan = plan = filled_again(plan, writer.loaded)
     writer.begin(header)
-    if not writer.done:
-        forget_evidence(writer.folder)
     _take_up(run, writer.loaded, writer.done)
     with contextlib.ExitStack() as stack:
         stack.callback(_end_of(run, writer))

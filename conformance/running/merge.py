@@ -19,7 +19,7 @@ from ..diagnosis.needed_classes import with_needed_classes
 from ..judging.judgement import UNTRIED, Verdict
 from ..probes.selection import Selection
 from ..results import lines
-from ..results.evidence import FOLDER, forget_evidence
+from ..results.evidence import FOLDER
 from ..results.expected.entries import Entry, applying, expectations_of
 from ..results.folder import RunFolder, gist, read_folder, recorded_in
 from ..results.recorded import Recorder, bits_of, outcome_of
@@ -55,7 +55,6 @@ def merge(folders: Sequence[Path], to: Path, *, command: Sequence[str] = ()) -> 
     run = _joined(parts, to)
     run.plan = replace(run.plan, command=tuple(command))
     with RunWriter(to) as writer, Recorder(to) as recorder:
-        forget_evidence(to)
         writer.begin(lines.header_of(description_of(run)))
         for target in run.targets:
             _conclude(run, target, parts)

@@ -136,18 +136,14 @@ def test_what_passes_leaves_nothing(inside: Inside, tmp_path: Path) -> None:
     assert not (tmp_path / "run" / "evidence").exists()
 
 
-def test_a_run_that_goes_on_has_the_evidence_of_before_and_runs_the_rest_again(inside: Inside, tmp_path: Path) -> None:
-    cases = naming(pick(2, ragged))
-    arguments = ("run", "-t", "backend:lengths_ignored", *cases, "--no-extra", "--out", tmp_path / "run")
+def test_a_run_that_goes_on_has_the_evidence_of_before(inside: Inside, tmp_path: Path) -> None:
+    arguments = ("run", "-t", "backend:lengths_ignored", *naming(pick(2, ragged)), "--no-extra", "--out", "run")
     inside(*arguments)
     before = record_of(tmp_path / "run")
     name, *_ = before["folders"].values()
-    kept = (tmp_path / "run" / name / "evidence.json").stat().st_mtime_ns
-    inside(*arguments, "--resume")
-    assert record_of(tmp_path / "run") == before
-    assert (tmp_path / "run" / name / "evidence.json").stat().st_mtime_ns == kept
     (tmp_path / "run" / name / "evidence.json").unlink()
     inside(*arguments, "--resume")
+    assert record_of(tmp_path / "run") == before
     assert "numbers" in json.loads((tmp_path / "run" / name / "evidence.json").read_text())
 
 
