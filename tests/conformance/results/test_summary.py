@@ -54,66 +54,52 @@ def summary(*rows: list[Result], problems: Sequence[Finding] = (), **more: Any) 
     return summary_of([result for row in rows for result in row], problems, **more)
 
 
+CHOSEN = {"chosen": True}
+BROKE_OFF = {"flags": (NO_CLEAN_REFUSAL,)}
+
+
 @pytest.mark.parametrize(
-    ("failing", "known", "passing", "state"),
-    [(0, 0, 7, "conforms"), (0, 22, 736, "known"), (1, 21, 736, "departs"), (0, 3, 0, "known"), (0, 0, 0, "open")],
-)
-def test_the_state_tells_known_failures_from_new_ones(failing: int, known: int, passing: int, state: str) -> None:
-    rows = [tried("wrong", failing), tried("wrong", known, expected=True), tried("pass", passing)]
-    assert summary(*rows, tried("inconclusive", 4)).state == state
-
-
-def test_a_profile_that_is_a_look_promises_no_more_than_it_shows() -> None:
-    answer = summary(tried("pass", 7), profile="smoke-nonce-1234")
-    assert answer.conforms == "yes in smoke, a small sample: all 7 checked cases are correct; run core"
-    assert answer.conforming is True
-    assert summary(tried("pass", 3), tried("wrong"), profile="smoke").conforms == "no: 1 of 4 checked cases fails"
-    assert summary(tried("pass", 7), profile="smoke", chosen=True).conforms == "all 7 checked cases are correct"
-
-
-def test_cases_that_somebody_chose_stand_for_no_others() -> None:
-    right, wrong = (summary(tried(verdict), chosen=True) for verdict in ("pass", "wrong"))
-    assert (right.question, right.conforms) == ("Of these cases", "the one checked case is correct")
-    assert (wrong.heading, wrong.conforms) == ("What is wrong", "1 of 1 checked case fails")
-
-
-def test_of_chosen_cases_what_is_declined_is_told_before_what_is_right() -> None:
-    answer = summary(tried("pass"), tried("unsupported", op="GRU"), tried("fallback"), chosen=True)
-    assert (answer.state, answer.conforming) == ("lacks", None)
-    assert answer.conforms == "2 of 3 not supported, the one checked case is correct"
-    assert answer.comparison == ""
-    answer = summary(tried("pass"), tried("unsupported", op="GRU"), tried("wrong"), chosen=True)
-    assert answer.conforms == "1 of 2 checked cases fails, 1 not supported"
-    assert answer.comparison == "1 failure, not on the list"
-
-
-def test_what_is_declined_is_never_a_pass() -> None:
-    answer = summary(tried("unsupported", 5), tried("fallback", 9, expected=True))
-    assert answer.state == "open"
-    assert answer.conforms == "unknown: nothing could be judged"
-    assert answer.supported == "nothing that was tried"
-
-
-def test_a_target_that_could_not_start_lacks_nothing() -> None:
-    answer = summary(tried("unavailable", 5))
-    assert answer.conforms == "unknown: could not start"
-    assert answer.comparison == ""
-    assert answer.lacking == ""
-
-
-def test_what_was_not_run_is_said() -> None:
-    answer = summary(tried("pass", 3), tried("not-run", 2))
-    assert answer.conforms == "unknown: 2 not run; all 3 checked cases are correct"
-
-
-def test_what_broke_off_in_place_of_a_refusal_leaves_it_open() -> None:
-    right, broke = tried("pass", 4), tried("unsupported", 2, flags=(NO_CLEAN_REFUSAL,))
-    answer = summary(right, broke)
-    assert (answer.conforming, answer.state) == (None, "open")
-    assert answer.conforms == "unknown: 2 ended without a clean refusal; all 4 checked cases are correct"
-    assert summary(right, tried("unsupported", 2)).conforming is True
-    assert summary(right, broke, tried("wrong", 1)).conforming is False
-    assert summary(tried("unsupported", 2)).conforming is None
+    ("rows", "options", "state", "conforms"),
+    [
+        ([tried("pass", 7)], {}, "conforms", "yes: all 7 checked cases are correct"),
+        ([tried("wrong", 2, expected=True), tried("pass", 3)], {}, "known", "no: 2 of 5 checked cases fail"),
+        ([tried("wrong"), tried("wrong", expected=True)], {}, "departs", "no: 2 of 2 checked cases fail"),
+        ([tried("inconclusive", 4)], {}, "open", "unknown: nothing could be judged"),
+        # A small profile promises no more than it shows.
+        ([tried("pass", 7)], {"profile": "smoke-nonce-1234"}, "conforms",
+         "yes in smoke, a small sample: all 7 checked cases are correct; run core"),
+        ([tried("pass", 3), tried("wrong")], {"profile": "smoke"}, "departs", "no: 1 of 4 checked cases fails"),
+        # Cases that somebody chose stand for no others; of these, refusals are told first.
+        ([tried("pass", 7)], {"profile": "smoke", **CHOSEN}, "conforms", "all 7 checked cases are correct"),
+        ([tried("pass")], CHOSEN, "conforms", "the one checked case is correct"),
+        ([tried("wrong")], CHOSEN, "departs", "1 of 1 checked case fails"),
+        ([tried("pass"), tried("unsupported", op="GRU"), tried("fallback")], CHOSEN, "lacks",
+         "2 of 3 not supported, the one checked case is correct"),
+        ([tried("pass"), tried("unsupported", op="GRU"), tried("wrong")], CHOSEN, "departs",
+         "1 of 2 checked cases fails, 1 not supported"),
+        # Refusals are no passes, and what was not run or ended without a clean refusal leaves the answer open.
+        ([tried("unsupported"), tried("fallback", expected=True)], {}, "open", "unknown: nothing could be judged"),
+        ([tried("unavailable", 5)], {}, "open", "unknown: could not start"),
+        ([tried("pass", 3), tried("not-run", 2)], {}, "open", "unknown: 2 not run; all 3 checked cases are correct"),
+        ([tried("pass", 4), tried("unsupported", 2, **BROKE_OFF)], {}, "open",
+         "unknown: 2 ended without a clean refusal; all 4 checked cases are correct"),
+        ([tried("pass", 4), tried("unsupported", 2)], {}, "conforms", "yes: all 4 checked cases are correct"),
+        ([tried("pass", 4), tried("unsupported", 2, **BROKE_OFF), tried("wrong")], {}, "departs",
+         "no: 1 of 5 checked cases fails"),
+        # Few decided cases do not speak for many inconclusive ones.
+        ([tried("pass", 13), tried("inconclusive", 28)], {}, "open",
+         "unknown: 28 of 41 inconclusive; all 13 checked cases are correct"),
+        ([tried("pass", 28), tried("inconclusive", 13)], {}, "conforms", "yes: all 28 checked cases are correct"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_the_answer_follows_from_the_results(
+    rows: list[list[Result]], options: dict[str, Any], state: str, conforms: str
+) -> None:
+    answer = summary(*rows, **options)
+    assert (answer.state, answer.conforms) == (state, conforms)
+    assert answer.conforming is {"conforms": True, "known": False, "departs": False}.get(state)
+    assert answer.question == ("Of these cases" if options.get("chosen") else "Conforms")
 
 
 def test_cases_with_several_causes_are_said_to_count_in_each() -> None:
@@ -124,26 +110,27 @@ def test_cases_with_several_causes_are_said_to_count_in_each() -> None:
     assert summary(*rows, problems=[clip, lengths]).heading.endswith("(a case with several causes counts in each)")
 
 
-def test_a_list_of_known_failures_is_mentioned_where_something_failed() -> None:
-    for rows in ([tried("pass", 2)], [tried("unsupported", 2)], [tried("pass", 2), tried("not-run", 1)]):
-        assert summary(*rows).comparison == ""
-        assert summary(*rows, stale=1).comparison == "1 entry no longer fails"
-    assert summary(tried("pass", 2), tried("wrong", 1, expected=True)).comparison == "every failure is on the list"
-
-
-def since(*rows: list[Result], **more: Any) -> str:
-    return summary(*rows, **more).comparison
-
-
-def test_news_are_what_no_list_names() -> None:
-    expected, new = tried("wrong", 2, expected=True), tried("wrong", 1)
-    assert since(expected) == "every failure is on the list"
-    assert since(expected, new) == "3 failures, 1 of them not on the list"
-    assert since(new) == "1 failure, not on the list"
-    swallowed = "every failure is on the list; 2 known have a confirmed cause that the list does not name"
-    assert since(expected, unlisted=2) == swallowed
-    assert since(expected, stale=2) == "every failure is on the list; 2 entries no longer fail"
-    assert since(new, lists_used=False) == "not compared (--expected none)"
+@pytest.mark.parametrize(
+    ("rows", "options", "comparison"),
+    [
+        ([tried("pass", 2)], {}, ""),
+        ([tried("unsupported", 2)], {}, ""),
+        ([tried("pass", 2), tried("not-run", 1)], {}, ""),
+        ([tried("unavailable", 5)], {}, ""),
+        ([tried("pass", 2)], {"stale": 1}, "1 entry no longer fails"),
+        ([tried("wrong", 2, expected=True)], {}, "every failure is on the list"),
+        ([tried("wrong", 2, expected=True), tried("wrong")], {}, "3 failures, 1 of them not on the list"),
+        ([tried("wrong")], {}, "1 failure, not on the list"),
+        ([tried("wrong")], {"lists_used": False}, "not compared (--expected none)"),
+        ([tried("wrong", expected=True)], {"stale": 2}, "every failure is on the list; 2 entries no longer fail"),
+        ([tried("wrong", 2, expected=True)], {"unlisted": 2},
+         "every failure is on the list; 2 known have a confirmed cause that the list does not name"),
+    ],
+)  # fmt: skip
+def test_new_failures_are_those_that_no_list_names(
+    rows: list[list[Result]], options: dict[str, Any], comparison: str
+) -> None:
+    assert summary(*rows, **options).comparison == comparison
 
 
 def support(*rows: list[Result], problems: tuple[Finding, ...] = ()) -> tuple[str, str]:
@@ -151,20 +138,22 @@ def support(*rows: list[Result], problems: tuple[Finding, ...] = ()) -> tuple[st
     return answer.supported, answer.lacking
 
 
-def test_what_was_asked_is_not_what_is_supported() -> None:
-    rows = [
-        tried("pass"),
-        tried("wrong", version=7),
-        tried("unsupported", version=1),
-        tried("unsupported", type="float64"),
-    ]
-    assert support(*rows) == ("LSTM; float32; versions 7 to 14", "")
-
-
-def test_that_a_forbidden_model_is_refused_or_runs_says_nothing_of_support() -> None:
-    rows = [tried("pass"), tried("pass", type="float64", reason="refused"), tried("unsupported", type="float64")]
-    rows += [tried("pass", op="GRU", reason="open"), tried("fallback", op="GRU")]
-    assert support(*rows, tried("not-rejected", type="float16")) == ("LSTM; float32; version 14", "")
+@pytest.mark.parametrize(
+    ("rows", "supported"),
+    [
+        ([tried("unsupported", 5), tried("fallback")], "nothing that was tried"),
+        ([tried("pass"), tried("wrong", version=7), tried("unsupported", version=1)],
+         "LSTM; float32; versions 7 to 14"),
+        # A gap is listed.
+        ([*(tried("pass", version=v) for v in (1, 14, 22)), tried("unsupported", version=7)],
+         "LSTM; float32; versions 1, 14 and 22"),
+        # That a forbidden model is refused or runs does not count.
+        ([tried("pass"), tried("pass", type="float64", reason="refused"), tried("pass", op="GRU", reason="open"),
+          tried("not-rejected", type="float16")], "LSTM; float32; version 14"),
+    ],
+)  # fmt: skip
+def test_what_ran_is_supported(rows: list[list[Result]], supported: str) -> None:
+    assert support(*rows) == (supported, "")
 
 
 def test_what_some_operators_lack_names_them() -> None:
@@ -176,11 +165,6 @@ def test_what_some_operators_lack_names_them() -> None:
     )
     told = ("GRU and LSTM; float16, float32; version 14", "RNN, float16 in LSTM")
     assert support(*rows, problems=problems) == told
-
-
-def test_versions_with_a_gap_are_listed() -> None:
-    rows = [tried("pass", version=v) for v in (1, 14, 22)]
-    assert support(*rows, tried("unsupported", version=7)) == ("LSTM; float32; versions 1, 14 and 22", "")
 
 
 def test_what_refusals_are_about_is_lacking_and_what_nobody_knows_is_counted() -> None:
@@ -318,10 +302,3 @@ def test_reasons_stand_for_cases_that_were_not_tried_as_for_inconclusive_ones() 
         ("not-tried", " (2 cases, LSTM, float32)"),
     ]
     assert section.items[1].text == why
-
-
-def test_few_decided_cases_do_not_speak_for_many_inconclusive_ones() -> None:
-    few = summary_of([*tried("pass", 13), *tried("inconclusive", 28)], [])
-    assert few.conforms == "unknown: 28 of 41 inconclusive; all 13 checked cases are correct"
-    assert few.state == "open"
-    assert summary_of([*tried("pass", 28), *tried("inconclusive", 13)], []).state == "conforms"
