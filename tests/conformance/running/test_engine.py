@@ -1,4 +1,4 @@
-"""The run as a whole, against faulty backends and against everything that ends a run too early."""
+"""The run as a whole, against faulty backends, any number of processes, and everything that ends a run too early."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from onnxspec.cases import CaseSpec, features_of
+from onnxspec.conformance.diagnosis.findings import findings_of
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
+from onnxspec.conformance.probes.probe import SpecProbe
+from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.running.conclusion import final_findings
+from onnxspec.conformance.workers.pool import Pool
 
 from ..miniatures import HEEDING, Command, Inside, command_line, complaints, naming, pick, posix, read_results
 
@@ -376,3 +383,83 @@ def test_resume_refuses_a_runtime_that_has_changed(onnxspec: Command, tmp_path: 
     assert "1.0" in done.complaint
     assert "2.0-other" in done.complaint
     assert len(read_results(tmp_path / "o")) == 1
+
+
+# Runs shared by several processes
+
+_OF_TIME = {"seconds", "target_seconds", "started", "finished", "time", "command"}
+
+
+def _but_for_time(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _but_for_time(item) for name, item in value.items() if name not in _OF_TIME}
+    return [_but_for_time(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("target", ["lengths_ignored", pytest.param("gates_swapped", marks=pytest.mark.long)])
+def test_a_run_is_the_same_for_any_number_of_jobs(
+    inside: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    shared: set[str] = set()
+    share = Pool._shared
+
+    def noted(pool: Pool, work: Callable[[Any], Any], source: Iterator[Any], *more: Any) -> Iterable[Any]:
+        shared.add(work.__name__)
+        return share(pool, work, source, *more)
+
+    monkeypatch.setitem(Pool.__init__.__kwdefaults__, "alone", 4)  # type: ignore[index]
+    monkeypatch.setattr(Pool, "_shared", noted)
+    cases = naming(pick(48, lambda spec: spec.lengths != "absent" and spec.T * spec.N * spec.H < 200))
+    runs = []
+    for jobs in (1, 2, 4):
+        folder = tmp_path / f"jobs-{jobs}"
+        shared.clear()
+        done = inside("run", "--target", f"backend:{target}", *cases, "--jobs", jobs, "--out", folder)
+        assert done.code == 1
+        assert bool(shared) == (jobs > 1)
+        lines = [json.loads(line) for line in (folder / "results.jsonl").read_text(encoding="utf-8").splitlines()]
+        described = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        runs.append(_but_for_time([read_results(folder), lines, described]))
+    assert runs[0] == runs[1] == runs[2]
+    results, _, described = runs[0]
+    assert any(result["diagnosis"] for result in results)
+    assert any(finding["foretold"] for finding in described["targets"][0]["findings"])
+
+
+# The end of a run: findings, results and summary count the same failures
+
+LISTED, NEW = "lengths.ignored", "activations.backward-as-forward"
+PROBES = [SpecProbe(CaseSpec("LSTM", 14, seed=number)) for number in range(5)]
+BY_ID = {probe.id: probe for probe in PROBES}
+
+
+def failing(number: int, why: str | None, *faults: str) -> Result:
+    judgement = Judgement(Verdict.WRONG, reason="value")
+    result = result_of(PROBES[number], "target", judgement, 0.0, why, "onnxspec explain")
+    return structs.replace(result, diagnosis=faults)
+
+
+def test_findings_count_what_is_new_in_the_final_results() -> None:
+    """An experiment names a listed fault after the findings were made."""
+    before = [failing(number, None, LISTED) for number in range(4)]
+    after = [failing(number, "accepted", LISTED) for number in range(4)]
+    (finding,) = final_findings(findings_of(before, BY_ID), after)
+    assert (finding["new"], finding["expected"], finding["why"]) == (0, True, "accepted")
+    after[3] = failing(3, None, LISTED)
+    (finding,) = final_findings(findings_of(before, BY_ID), after)
+    assert (finding["new"], finding["expected"]) == (1, False)
+
+
+def test_the_new_cause_comes_first() -> None:
+    results = [failing(number, "accepted", LISTED) for number in range(3)]
+    results += [failing(3, None, LISTED, NEW), failing(4, None, NEW)]
+    findings = final_findings(findings_of(results, BY_ID), results)
+    assert [(finding["fault"], finding["new"]) for finding in findings] == [(NEW, 2), (LISTED, 1)]
+
+
+def test_cases_of_a_finding_are_distinct() -> None:
+    results = [failing(0, None, NEW), failing(1, None, NEW)]
+    (finding,) = findings_of(results, BY_ID)
+    finding["cases"] = finding["cases"] * 2
+    (final,) = final_findings([finding], results)
+    assert (final["cases"], final["new"]) == ([results[0].case, results[1].case], 2)
