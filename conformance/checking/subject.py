@@ -238,7 +238,7 @@ def subject_at(scope: Scope, number: int) -> NodeSubject | None:
 
 
 _FIELDS = {
-    **{"FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g"},
+    **{"FLOAT": "f", "INT": "i", "STRING": "s"},
     **{"FLOATS": "floats", "INTS": "ints", "STRINGS": "strings"},
 }
 """The field that holds the value, by kind of attribute."""
@@ -249,7 +249,7 @@ def _attribute(proto: AttributeProto) -> Attribute:
     if kind == "UNDEFINED":  # models of IR version 1 and 2 may omit the kind
         present = {field.name for field, _ in proto.ListFields()}
         kind = next((kind for kind, field in _FIELDS.items() if field in present), kind)
-    value: Any = getattr(proto, _FIELDS[kind]) if kind in _FIELDS and kind not in ("TENSOR", "GRAPH") else None
+    value: Any = getattr(proto, _FIELDS[kind]) if kind in _FIELDS else None
     if kind == "STRING":
         value = value.decode("utf-8", "replace")
     elif kind in ("FLOATS", "INTS", "STRINGS"):

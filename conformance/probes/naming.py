@@ -17,8 +17,7 @@ from .probe import Probe, SpecProbe
 
 _LONGEST = 200
 _FEW = 20  # with more names, listing some that are not similar does not help
-_MOST_LINES, _LONGEST_TEXT = 100_000, 2**16
-_LONGEST_FILE = 2**26
+_LONGEST_TEXT = 2**16
 _WHOLE_ID = re.compile(r"\.[0-9a-f]{6}$")
 
 
@@ -100,16 +99,11 @@ def _from(base: Path | None, word: str) -> str:
 
 def _lines(path: Path) -> Sequence[str]:
     try:
-        if path.stat().st_size > _LONGEST_FILE:
-            raise UserError(f"{path}: larger than {_LONGEST_FILE} bytes, which no list of cases is")
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as error:
         raise UserError(f"{path}: no list of cases: {error.strerror or error}") from None
     except ValueError:
         raise UserError(f"{path}: no list of cases: it is not text in UTF-8") from None
-    if len(lines) > _MOST_LINES:
-        raise UserError(f"{path}: {len(lines)} lines; a list of cases has {_MOST_LINES} at most")
-    return lines
 
 
 def portable_probes(words: Iterable[str]) -> list[Probe]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 from ...cases import Case, Spec, Trial, build_case, features_of, group_of
 from ...cases.axes.quantized import features_of_levels
@@ -24,8 +24,6 @@ from ..workers.process import Job, Outcome
 
 if TYPE_CHECKING:
     from .directory import DirectoryProbe
-
-Answer = TypeVar("Answer")
 
 
 def _no_script(target: Target | None) -> None:
@@ -161,39 +159,31 @@ class SpecProbe:
 
     @cached_property
     def clauses(self) -> tuple[str, ...]:
-        return tuple(clause.id for clause in clauses_of(self.op, self.version, self._of_case))
+        return tuple(clause.id for clause in clauses_of(self.op, self.version, self._of_case[0]))
 
     @cached_property
     def features(self) -> frozenset[str]:
+        features = self._of_case[0]
         if not self.wrap:
-            return self._of_case  # a copy for each case would cost memory in large runs
-        return self._of_case | {"wrapped", f"wrapped-{self.wrap}"} | _of_levels(self.wrap)
-
-    @cached_property
-    def _of_case(self) -> frozenset[str]:
-        """Features of the case without its wrap."""
-        return self._asked(lambda: features_of(self.spec), frozenset())
+            return features  # a copy for each case would cost memory in large runs
+        return features | {"wrapped", f"wrapped-{self.wrap}"} | _of_levels(self.wrap)
 
     @cached_property
     def groups(self) -> tuple[str, ...]:
-        of_case: tuple[str, ...] = self._asked(lambda: tuple(group_of(self.spec)), ())
-        return (*of_case, *groups_with(_of_levels(self.wrap)))
+        return (*self._of_case[1], *groups_with(_of_levels(self.wrap)))
 
-    @cached_property
+    @property
     def traits(self) -> frozenset[str]:
-        return self._asked(lambda: traits_of(self.spec.node, self._of_case, self.type), frozenset())
-
-    def _asked(self, what: Callable[[], Answer], otherwise: Answer) -> Answer:
-        """Call an operator's own code about the case. If it raises, the case cannot be prepared."""
-        try:
-            return what()
-        except Exception as error:  # any error of the operator's code costs only this case
-            self._internal_errors.append(error)
-            return otherwise
+        return self._of_case[2]
 
     @cached_property
-    def _internal_errors(self) -> list[Exception]:
-        return []
+    def _of_case(self) -> tuple[frozenset[str], tuple[str, ...], frozenset[str], Exception | None]:
+        """Features, groups and traits of the case without its wrap, and the error if an operator's own code raises."""
+        try:
+            features = features_of(self.spec)
+            return features, tuple(group_of(self.spec)), traits_of(self.spec.node, features, self.type), None
+        except Exception as error:  # any error of the operator's code costs only this case
+            return frozenset(), (), frozenset(), error
 
     @property
     def size(self) -> tuple[float, int]:
@@ -205,9 +195,8 @@ class SpecProbe:
 
     def prepare(self) -> Prepared:
         """Build the case's models and inputs. Raise whatever the operator's own code raises."""
-        _ = self.features, self.groups, self.traits
-        if self._internal_errors:
-            raise self._internal_errors[0]
+        if (error := self._of_case[3]) is not None:
+            raise error
         case = build_case(self.spec)
         case = wrap(case, self.wrap) if self.wrap else case
         prepared = prepared_trials(case.trials, self.answers)
