@@ -68,26 +68,16 @@ def cases(
     return _drawn(op, version, Bounds(*sizes, types, activations, only or {}))
 
 
-def operator_cases(
-    operators: str | Collection[str] | None = None,
-    *,
-    types: str | Collection[str] | None = None,
-    max_steps: int = 6,
-    max_rows: int = 4,
-    max_inputs: int = 8,
-    max_size: int = 8,
-    min_steps: int = 1,
-    min_rows: int = 1,
-    activations: Collection[str] | None = None,
-    only: Mapping[str, Collection[Any]] | None = None,
-) -> SearchStrategy[Any]:
+def operator_cases(operators: str | Collection[str] | None = None, **limits: Any) -> SearchStrategy[Any]:
     """Return a strategy of legal configurations of every version of some operators (default: LSTM, GRU and RNN).
 
-    Other arguments are those of :func:`cases`. A version that has none of the types, or that lacks an axis or all of
+    limits
+        The keyword arguments of :func:`cases`.
+
+    A version that has none of the types, or that lacks an axis or all of
     its values, is left out. Raise UnknownOperator and ValueError immediately, the latter also if no version is left.
     """
-    sizes = (min_steps, max_steps, min_rows, max_rows, max_inputs, max_size)
-    bounds = Bounds(*sizes, types, activations, only or {})
+    bounds = Bounds(**limits)
     chosen = list(CELLS) if operators is None else listed("operators", operators)
     drawn, reasons = [], []
     for op in chosen:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -314,18 +314,19 @@ def output_subsets(operator: OperatorVersion) -> tuple[tuple[str, ...], ...]:
     optional = sorted(set(operator.outputs) - required, key=lambda n: (n != plain, n))
     counts = range(0 if required else 1, len(optional) + 1)
     chosen = [set(subset) | required for count in counts for subset in itertools.combinations(optional, count)]
-    return tuple(_by_position(operator, subset) for subset in chosen)
+    return tuple(by_position(operator.outputs, subset) for subset in chosen)
 
 
-def _by_position(operator: OperatorVersion, wanted: Collection[str]) -> tuple[str, ...]:
-    """Return the wanted outputs, each at its position.
+def by_position(formal: Iterable[str], given: Collection[str]) -> tuple[str, ...]:
+    """Return the given inputs or outputs of a node, each at its position; empty strings stand for absent ones before
+    them.
 
-    Empty strings stand for outputs before them that are not wanted.
+    An invalid model may have names that the operator does not define; they come last.
     """
-    named = [name if name in wanted else "" for name in operator.outputs]
-    while not named[-1]:
-        named.pop()
-    return tuple(named)
+    names = [name if name in given else "" for name in dict.fromkeys((*formal, *given))]
+    while names and not names[-1]:
+        names.pop()
+    return tuple(names)
 
 
 def _more_outputs(draft: Draft, *further: str) -> None:

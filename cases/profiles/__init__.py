@@ -59,35 +59,18 @@ def written_cases(name: str, op: str, version: int) -> Iterator[Any]:
     """Yield the cases of an operator version that a file of :data:`FILES` lists."""
     kind = family_of(op).spec
     for line in _lines(name).get((op, version), ()):
-        value = msgspec.json.decode(line)
-        yield msgspec.convert(
-            {field: part for field, part in value.items() if field in kind.__dataclass_fields__}, kind
-        )
+        yield msgspec.convert({field: part for field, part in line.items() if field in kind.__dataclass_fields__}, kind)
 
 
 @cache
-def _lines(name: str) -> Mapping[tuple[str, int], Sequence[bytes]]:
+def _lines(name: str) -> Mapping[tuple[str, int], Sequence[Mapping[str, Any]]]:
     """Return the lines of a file by operator and version."""
-    lines: dict[tuple[str, int], list[bytes]] = {}
+    lines: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
     text = resources.files(__package__ or "onnxspec.cases.profiles").joinpath(f"{name}.jsonl").read_bytes()
     for line in text.splitlines():
-        key = msgspec.json.decode(line, type=_Key)
-        lines.setdefault((key.op, key.version), []).append(line)
+        value = msgspec.json.decode(line)
+        lines.setdefault((value["op"], value["version"]), []).append(value)
     return lines
-
-
-class _Key(msgspec.Struct):
-    op: str
-    version: int
-
-
-def unique(specs: Iterable[Any]) -> Iterator[Any]:
-    """Yield each case once."""
-    seen: set[str] = set()
-    for spec in specs:
-        if spec.digest not in seen:
-            seen.add(spec.digest)
-            yield spec
 
 
 def digest_of(specs: Iterable[Spec]) -> str:

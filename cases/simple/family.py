@@ -17,13 +17,14 @@ from ...reference.documents.clauses import ILLEGAL
 from ...reference.documents.tensors import Shape, TensorForm
 from ...reference.faults.derived import in_ids
 from ..axes.generator import Counter, uniform
+from ..axes.node import by_position
 from ..axes.violation import Violation
 from ..profiles import written_cases
 from ..profiles.random_cases import distinct
 from ..specs.case import Case, Course, Feed, Step, Trial
 from ..specs.family import Family, Level
 from ..specs.features import commit, model_features
-from ..specs.model import dtype_named, in_places, node_model
+from ..specs.model import dtype_named, node_model
 from .spec import DIMENSIONS, SESSIONS
 from .violations import form_violations
 
@@ -255,7 +256,7 @@ class SimpleFamily(Family):
         model = node_model(
             node,
             runs[0],
-            in_places(operator.outputs, node.outputs),
+            by_position(operator.outputs, node.outputs),
             constants=runs[0],
             initializers=constants,
             symbolic=symbolic,

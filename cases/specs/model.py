@@ -17,6 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ...reference import FORMATS, Node, cell_named, operator_version
 from ...reference.documents.tensors import HIDDEN_SIZE, Extent
 from ..axes.generator import gain, uniform
+from ..axes.node import by_position
 from ..axes.tensors import OVERRIDDEN
 from .spec import RecurrentSpec
 
@@ -232,9 +233,9 @@ def node_model(
         shape = [dimension(extent, extent.known(sizes)) for extent in form.shape(layout)]
         return helper.make_tensor_value_info(name, element_type(dtype), shape)
 
-    given = [name if name in inputs else "" for name in dict.fromkeys((*operator.inputs, *inputs))]
-    while given and not given[-1] and not placeholders:
-        given.pop()
+    given = by_position(operator.inputs, inputs)
+    if placeholders:
+        given += ("",) * (len(operator.inputs) - len(given))
     held = {*initializers}.intersection(inputs)
     graph = helper.make_graph(
         [helper.make_node(op_type, given, asked, name, domain=domain or None, **node.attributes)],
@@ -248,17 +249,6 @@ def node_model(
         opsets.append(helper.make_opsetid(domain, opset))
     model = helper.make_model(graph, producer_name="onnxspec", opset_imports=opsets, ir_version=least_ir)
     return finished(model, opsets[0].version)
-
-
-def in_places(formal: Sequence[str], own: Collection[str]) -> list[str]:
-    """Return the names of a node's outputs, empty where an optional one is left out.
-
-    An invalid model may have names that the operator does not define; they come last.
-    """
-    places = [name if name in own else "" for name in dict.fromkeys((*formal, *own))]
-    while places and not places[-1]:
-        places.pop()
-    return places
 
 
 def finished(model: onnx.ModelProto, opset: int) -> bytes:
