@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from graphlib import TopologicalSorter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -267,12 +268,19 @@ def needs_numbers(*values: Any, kind: Kind = "same") -> Rule:
 
 @cache
 def rules_of(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
-    """Return the rules of some axes, each with its field and the value that replaces another one."""
+    """Return the rules of some axes, each with its field and the value that replaces another one.
 
-    def of_axis(axis: Axis, rule: Rule) -> Rule:
-        return replace(rule, field=axis.name, instead=axis.values[0] if rule.instead is None else rule.instead)
-
-    return tuple(of_axis(axis, rule) for axis in axes for rule in axis.rules)
+    A rule follows those that may change a field that it reads.
+    """
+    rules = [
+        replace(rule, field=axis.name, instead=axis.values[0] if rule.instead is None else rule.instead)
+        for axis in axes
+        for rule in axis.rules
+    ]
+    own = dict.fromkeys(rule.field for rule in rules)
+    reads = {name: {read for rule in rules if rule.field == name for read in rule.reads if read in own} for name in own}
+    order = list(TopologicalSorter(reads).static_order())
+    return tuple(sorted(rules, key=lambda rule: order.index(rule.field)))
 
 
 @cache

@@ -19,9 +19,9 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...reference import OperatorVersion, cell_named, operator_version
 from ..axes.activations import functions_of
-from ..axes.axis import Axis, Rule
+from ..axes.axis import Axis, Rule, rules_of
 from ..axes.node import output_subsets
-from .space import in_order, settle, space_of
+from .space import settle, space_of
 from .spec import CaseSpec
 
 # Weight of usual values among rare ones, for an axis without weights.
@@ -203,7 +203,7 @@ def _narrowed(plan: _Plan) -> _Plan:
     left: dict[str, list[Any]] = {name: list(dict.fromkeys(values)) for name, values in plan.choices.items()}
     left |= {"T": list(dict.fromkeys(steps)), "N": list(dict.fromkeys(rows)), "I": [bounds.max_inputs]}
     rules = [
-        rule for rule in in_order(plan.kind.axes) if rule.kind != "open" and {rule.field, *rule.reads} <= left.keys()
+        rule for rule in rules_of(plan.kind.axes) if rule.kind != "open" and {rule.field, *rule.reads} <= left.keys()
     ]
     while sum(_without_support(left, rule) for rule in rules):
         pass

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from graphlib import TopologicalSorter
 from typing import Any
 
 from ...reference import OperatorVersion
-from ..axes.axis import Axis, Rule, rules_of
+from ..axes.axis import Axis, rules_of
 from .spec import RECURRENT_AXES
 
 Row = dict[str, Any]
@@ -27,16 +26,6 @@ def space_of(operator: OperatorVersion, axes: tuple[Axis, ...] = RECURRENT_AXES)
     return {axis.name: own for axis in axes if axis.values and (own := axis.of(operator)) is not None}
 
 
-@cache
-def in_order(axes: tuple[Axis, ...]) -> tuple[Rule, ...]:
-    """Return the rules of some axes; each rule follows those that may change a field that it reads."""
-    rules = rules_of(axes)
-    own = dict.fromkeys(rule.field for rule in rules)
-    reads = {name: {read for rule in rules if rule.field == name for read in rule.reads if read in own} for name in own}
-    order = list(TopologicalSorter(reads).static_order())
-    return tuple(sorted(rules, key=lambda rule: order.index(rule.field)))
-
-
 def settle(row: Mapping[str, Any], *, search: bool = False, axes: tuple[Axis, ...] = RECURRENT_AXES) -> Row:
     """Return the row made legal: values that cannot be combined with others are replaced by simpler ones.
 
@@ -48,14 +37,7 @@ def settle(row: Mapping[str, Any], *, search: bool = False, axes: tuple[Axis, ..
         Axes of the operator's cases, whose rules apply.
     """
     settled = dict(row)
-    for rule in _applying(axes, search, tuple(settled)):
-        if rule.hit(settled):
+    for rule in rules_of(axes):
+        if not (search and rule.kind == "open") and rule.hit(settled):
             settled[rule.field] = rule.instead
     return settled
-
-
-@cache
-def _applying(axes: tuple[Axis, ...], search: bool, names: tuple[str, ...]) -> tuple[Rule, ...]:
-    """Return the rules that a row with these fields may break."""
-    rules = (rule for rule in in_order(axes) if not (search and rule.kind == "open"))
-    return tuple(rule for rule in rules if {rule.field, *rule.reads} <= set(names))

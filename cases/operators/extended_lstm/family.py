@@ -226,10 +226,6 @@ class _Extended(CellFamily):
         """Return a random case. Half of the cases leave out features that targets lack."""
         return extended_case("partial" if int(key[-1:], 36) % 2 else "complete", key)
 
-    def without(self, op: str, lacks: Collection[str]) -> Mapping[str, Collection[Any]]:
-        """Return no bounds: draws do not take any, so cases with missing features are left out afterwards."""
-        return NOTHING
-
     def richer(self, spec: Any) -> Sequence[Mapping[str, Any]]:
         """Return changes that make a case larger, then add a bias, an earlier run, and other scales and zero points.
 
@@ -244,6 +240,7 @@ class _Extended(CellFamily):
         return richer
 
     crossed = Family.crossed
+    without = Family.without  # draws take no bounds, so cases with missing features are left out afterwards
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
         """Return the conformance levels."""
