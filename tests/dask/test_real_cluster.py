@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from shutil import which
 from threading import Thread
 from typing import Any
 
@@ -173,63 +172,51 @@ def test_what_is_no_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch,
             connection.close()
 
 
-# TLS, with certificates of an authority made for the test
+# TLS
 
-Files = dict[str, str]
+Certificates = dict[str, str]
 
 
-def certificates(folder: Path, name: str) -> Files:
-    """Make an authority and a certificate that it has signed; return their paths by Dask's configuration keys."""
-    folder.mkdir()
-    key, ca_key = folder / "key.pem", folder / "ca-key.pem"
-    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
-    _openssl("req", "-x509", *curve, "-keyout", ca_key, "-out", folder / "ca.pem", "-subj", f"/CN={name}", "-days", "2")
-    _openssl("req", *curve, "-keyout", key, "-out", folder / "request.pem", "-subj", f"/CN={name} member")
-    signed = ["-CA", folder / "ca.pem", "-CAkey", ca_key, "-CAcreateserial", "-days", "2"]
-    _openssl("x509", "-req", "-in", folder / "request.pem", *signed, "-out", folder / "cert.pem")
+def certificates() -> Certificates:
+    """Return the texts of a new certificate that has signed itself, by Dask's configuration keys."""
+    made = distributed.Security.temporary()
     members = {
-        f"distributed.comm.tls.{role}.{part}": str(folder / f"{part}.pem")
+        f"distributed.comm.tls.{role}.{part}": getattr(made, f"tls_{role}_{part}")
         for role in ("client", "scheduler", "worker")
         for part in ("cert", "key")
     }
-    return {"distributed.comm.tls.ca-file": str(folder / "ca.pem"), **members}
-
-
-def _openssl(*words: object) -> None:
-    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+    return {"distributed.comm.tls.ca-file": made.tls_ca_file, **members}
 
 
 @pytest.fixture(scope="module")
-def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Files]]:
+def farm() -> Iterator[tuple[str, Certificates]]:
     """Yield the address of a scheduler with two workers, and the certificates that they accept."""
-    if which("openssl") is None:
-        pytest.skip("certificates are made by openssl")
-    files = certificates(tmp_path_factory.mktemp("farm") / "tls", "farm")
+    accepted = certificates()
     with (
-        dask.config.set(files),
+        dask.config.set(accepted),
         distributed.LocalCluster(
             **TWO_WORKERS, protocol="tls://", security=distributed.Security(require_encryption=True)
         ) as cluster,
     ):
         assert cluster.scheduler_address.startswith("tls://")
-        yield cluster.scheduler_address, files
+        yield cluster.scheduler_address, accepted
 
 
-def test_a_run_over_tls_is_the_run_here(farm: tuple[str, Files], tmp_path: Path) -> None:
-    address, files = farm
+def test_a_run_over_tls_is_the_run_here(farm: tuple[str, Certificates], tmp_path: Path) -> None:
+    address, accepted = farm
     plan = planned(Selection(cases=tuple(pick(6))), [parse_target("onnx-reference")])
     with RunWriter(tmp_path / "here") as writer:
         (local,) = execute(plan, writer).targets
-    with dask.config.set(files), cluster_at(address) as cluster:
+    with dask.config.set(accepted), cluster_at(address) as cluster:
         (remote,) = run_shards(plan, tmp_path / "there", cluster).targets
     results = [{(r.case, r.verdict, r.worst) for r in done.results} for done in (remote, local)]
     assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("whose", ["nobody", "somebody else"])
-def test_without_the_farm_s_certificates_nobody_gets_in(farm: tuple[str, Files], tmp_path: Path, whose: str) -> None:
-    address, files = farm
-    others = dict.fromkeys(files, None) if whose == "nobody" else certificates(tmp_path / "tls", whose)
+def test_without_the_farm_s_certificates_nobody_gets_in(farm: tuple[str, Certificates], whose: str) -> None:
+    address, accepted = farm
+    others = dict.fromkeys(accepted) if whose == "nobody" else certificates()
     with (
         dask.config.set(others),
         pytest.raises(ClusterError, match="no scheduler answers") as caught,
