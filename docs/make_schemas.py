@@ -12,13 +12,7 @@ from typing import Any
 
 import msgspec
 
-from onnxspec.conformance.certifying.records import (
-    FORM,
-    AttestationRecord,
-    EnvelopeRecord,
-    MeasuredRecord,
-    SuiteRecord,
-)
+from onnxspec.conformance.certifying.records import FORM, AttestationRecord, EnvelopeRecord
 from onnxspec.conformance.results.lines import Line
 from onnxspec.conformance.results.records import SCHEMA, RunRecord
 from onnxspec.conformance.results.result import Result
@@ -31,8 +25,6 @@ def json_schemas() -> dict[str, dict[str, Any]]:
         "results.schema.json": ("A line of results.jsonl", SCHEMA, Line),
         "run.schema.json": ("run.json", SCHEMA, RunRecord),
         "certificate/statement.schema.json": ("STATEMENT.json", FORM, AttestationRecord),
-        "certificate/environment.schema.json": ("ENVIRONMENT.json", FORM, MeasuredRecord),
-        "certificate/suite.schema.json": ("SUITE.json", FORM, SuiteRecord),
         "certificate/envelope.schema.json": ("STATEMENT.intoto.jsonl", FORM, EnvelopeRecord),
     }
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}

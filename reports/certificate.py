@@ -10,13 +10,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec import Struct
+
 from ..cases.specs.family import family_of
 from ..cases.specs.features import WORDS
 from ..cases.specs.quantizing import QUANTIZED
-from ..conformance.certifying.records import MeasuredRecord, RowRecord, StatementRecord, SuiteRecord
+from ..conformance.border.strict_json import MalformedJson, typed
+from ..conformance.certifying.records import RowRecord, StatementRecord
 from ..conformance.judging.judgement import Verdict
+from ..conformance.results.records import TargetRecord
 from ..conformance.targets.target import ACCURACY
 from ..conformance.text import listed
+from ..conformance.workers.worker_process import MEASURED
 from .findings import findings_of
 from .page import report_on
 from .run import Run, read_runs
@@ -49,13 +54,37 @@ class Requirement(NamedTuple):
         return "wrong" if self.wrong else "pass" if self.passed else "not judged"
 
 
-def write_certificate(
-    out: Path, run: Path, statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord
-) -> None:
+class _Package(Struct):
+    """Python package that is loaded in the worker, with a digest of its files."""
+
+    name: str
+    version: str
+    sha256: str
+
+
+class _Device(Struct):
+    """Display controller or processing accelerator, as the bus names it."""
+
+    id: str
+    driver: str
+    driver_version: str
+
+
+class _Measured(Struct):
+    """A worker's measurements of itself, in the description of a target; ``workers/measuring.py`` makes them."""
+
+    system: str
+    processor: str
+    devices: tuple[_Device, ...]
+    packages: tuple[_Package, ...]
+
+
+def write_certificate(out: Path, run: Path, statement: StatementRecord) -> None:
     """Write ``out``/certificate.html, the page of a package, and the report of its run beside it. Raise OSError."""
     readable, problems = read_runs([run])
     report_on(readable, problems, out / "report")
-    text = certificate_html(statement, suite, measured, requirements_of(readable[0]))
+    (target,) = readable[0].info["targets"]
+    text = certificate_html(statement, target, requirements_of(readable[0]))
     (out / "certificate.html").write_bytes(text.encode())
 
 
@@ -109,24 +138,21 @@ def _parts(statement: StatementRecord) -> dict[str, list[Line]]:
 
 
 def certificate_html(
-    statement: StatementRecord,
-    suite: SuiteRecord,
-    measured: MeasuredRecord,
-    requirements: Mapping[str, Sequence[Requirement]] = {},
+    statement: StatementRecord, target: TargetRecord, requirements: Mapping[str, Sequence[Requirement]] = {}
 ) -> str:
-    """Return the HTML of a statement's page."""
-    rows = statement.rows
+    """Return the HTML of a statement's page. ``target`` is the entry of the target in run.json."""
+    rows, suite = statement.rows, statement.suite
     covered: Counter[int] = Counter()
     for row in rows:
         covered.update({exception.waiver: exception.cases for exception in row.exceptions})
-    table, commands = _repeating(statement, suite, measured)
+    table, commands = _repeating(statement, target)
     parts = _parts(statement)
     return html_of(
         "certificate.html",
         "certificate.css",
         claim=statement,
         heading="Certificate of conformance" if statement.kind == "certificate" else "Trial",
-        lead=_lead(statement) + _wrapped(measured.wrap),
+        lead=_lead(statement) + _wrapped(target["wrap"]),
         certified=parts["certified"],
         excepted=parts["with exceptions"],
         others=parts["not certified"],
@@ -136,11 +162,11 @@ def certificate_html(
         remarks=list(_remarks(statement)),
         table=table,
         commands=commands,
-        environment=list(_environment(measured)),
+        environment=list(_environment(target["description"])),
         suite=[
             ("Suite", f"onnxspec {suite.onnxspec}"),
             ("Sources of the suite", suite.sources),
-            ("Profile", suite.profile),
+            ("Profile", statement.profile),
             ("Cases", _digest(suite.cases)),
         ],
         levels=_levels_of(row for row in rows if row.status != "none"),
@@ -240,25 +266,27 @@ def _unshown(row: RowRecord) -> str:
     return f"no passing case has {listed(names)}" if names else ""
 
 
-def _repeating(statement: StatementRecord, suite: SuiteRecord, measured: MeasuredRecord) -> tuple[str, tuple[str, ...]]:
+def _repeating(statement: StatementRecord, target: TargetRecord) -> tuple[str, tuple[str, ...]]:
     """Return the TOML table of the target, empty where its name is enough, and commands that repeat the measurement.
 
     The reader runs them on a device of their own.
     """
-    name, table, option = measured.adapter, "", ""
+    name, table, option = target["adapter"], "", ""
     own = name.endswith(".py")
-    if own or measured.options or statement.accuracy != ACCURACY:
-        settings = {"adapter": name, "accuracy": statement.accuracy, "options": measured.options}
+    if own or target["options"] or statement.accuracy != ACCURACY:
+        settings = {"adapter": name, "accuracy": statement.accuracy, "options": target["options"]}
         lines = [f"{key} = {_toml(value)}" for key, value in settings.items()]
         lines[0] += "  # the vendor's file, beside this one" if own else ""
         table = "\n".join(["[device]", *lines])
         name, option = "device", "--targets-file targets.toml "
-    target = f"{name}+{measured.wrap}" if measured.wrap else name
+    if target["wrap"]:
+        name += f"+{target['wrap']}"
     ops = " ".join(f"--op {op}" for op in dict.fromkeys(row.op for row in statement.rows))
-    profile = "" if suite.profile == "core" else f"--profile {suite.profile} "
+    profile = "" if statement.profile == "core" else f"--profile {statement.profile} "
+    release = statement.suite.onnxspec
     return table, (
-        f"python -m pip install .    # in a clone of onnxspec {suite.onnxspec}: it is on no package index yet",
-        f"onnxspec run {option}--target {shlex.quote(target)} {ops} {profile}--nonce NUMBER --out mine",
+        f"python -m pip install .    # in a clone of onnxspec {release}: it is on no package index yet",
+        f"onnxspec run {option}--target {shlex.quote(name)} {ops} {profile}--nonce NUMBER --out mine",
         f"onnxspec certify mine --product {shlex.quote(statement.product)} --vendor me --out mine.zip",
         "onnxspec verify mine.zip --nonce NUMBER",
     )
@@ -288,13 +316,15 @@ def _remarks(statement: StatementRecord) -> Iterator[str]:
         yield f"Interpretations used: {'; '.join(choices)}. onnxspec clauses explains these names."
 
 
-def _environment(measured: MeasuredRecord) -> Iterator[tuple[str, str]]:
-    description = measured.description
+def _environment(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield a target's description of itself, and the measurements of its worker."""
     yield "Runtime", f"{description.get('runtime', '')} {description.get('version', '')}".strip()
     for key, name in (("provider", "Provider"), ("device", "Device"), ("build", "Build")):
         if text := str(description.get(key) or ""):
             yield name, text[:200]
-    if not measured.measured:
+    try:
+        measured = typed(description.get(MEASURED), _Measured)
+    except MalformedJson:
         yield "Measured", "nothing: this target's worker does not measure itself"
         return
     yield "System", measured.system

@@ -14,15 +14,12 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
 from ...reference.errors import UserError
 from ..border.strict_json import MalformedJson, decode, encode
 from .records import FORM, AttestationRecord, DigestRecord, StatementRecord, SubjectRecord
-
-T = TypeVar("T")
 
 STATEMENT = "STATEMENT.json"
 ENVELOPE = "STATEMENT.intoto.jsonl"
@@ -134,18 +131,13 @@ def as_json(record: msgspec.Struct) -> bytes:
 
 def attestation_of(package: Package) -> AttestationRecord:
     """Return the statement of a package. Raise UserError if there is none, or one in another format."""
-    record = record_in(package, STATEMENT, AttestationRecord)
+    try:
+        record = decode(package.content(STATEMENT), AttestationRecord)
+    except MalformedJson as error:
+        raise UserError(f"{package.path}: {STATEMENT}: {error}") from None
     if (record.type, record.predicate_type, record.predicate.form) != (IN_TOTO, PREDICATE, FORM):
         raise UserError(f"{package.path}: {STATEMENT}: of the type {record.predicate_type[:80]!a}, not {PREDICATE!a}")
     return record
-
-
-def record_in(package: Package, name: str, kind: type[T]) -> T:
-    """Return the record of a file of a package. Raise UserError."""
-    try:
-        return decode(package.content(name), kind)
-    except MalformedJson as error:
-        raise UserError(f"{package.path}: {name}: {error}") from None
 
 
 def subject_differences(package: Package, attestation: AttestationRecord) -> Iterator[tuple[str, str, str]]:

@@ -19,20 +19,18 @@ import msgspec
 
 from ...cases import digest_of
 from ...reference.errors import RecordError
-from ..border.strict_json import MalformedJson, typed
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe, SpecProbe
 from ..results.environment import version_of
 from ..results.summary import summary_of
-from ..workers.worker_process import MEASURED
-from .package import STATEMENT, as_json, attested
-from .records import FORM, ChallengeRecord, MeasuredRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
+from .package import STATEMENT, attested
+from .records import FORM, ChallengeRecord, RowRecord, StatementRecord, SuiteRecord, WaiverRecord
 from .replay import Replay
 from .rows import interpretations_of, rows_of
 from .trial import placement_of, reported_in, trial_of
 from .waivers import read_waivers
 
-ENVIRONMENT, SUITE, WAIVERS = "ENVIRONMENT.json", "SUITE.json", "waivers.toml"
+WAIVERS = "waivers.toml"
 
 _PACKAGES = ("cases", "conformance", "reference", "reports")
 _KINDS = (".py", ".toml", ".json", ".html", ".css", ".js")
@@ -70,45 +68,8 @@ class Claim:
 def files_of(replay: Replay, claim: Claim) -> dict[str, bytes]:
     """Return every file of a package except its envelope. Raise RecordError."""
     waivers = claim.checked()
-    files = {ENVIRONMENT: as_json(measured_of(replay)), SUITE: as_json(suite_of(replay)), **replay.files}
-    if claim.waivers:
-        files[WAIVERS] = claim.waivers
+    files = {**replay.files, **({WAIVERS: claim.waivers} if claim.waivers else {})}
     return {**files, STATEMENT: attested(statement_of(replay, claim, waivers), files)}
-
-
-def measured_of(replay: Replay) -> MeasuredRecord:
-    """Return ENVIRONMENT.json. Raise RecordError if a worker's measurements have another form."""
-    description = dict(replay.entry["description"])
-    measured = description.pop(MEASURED, {})
-    fields = measured if isinstance(measured, dict) and "error" not in measured else {}
-    fixed = {
-        "description": description,
-        "adapter": replay.target.adapter,
-        "options": dict(replay.target.options),
-        "wrap": replay.target.wrap,
-        "measured": bool(fields),
-        "parent": dict(replay.info["environment"]),
-        "started": replay.info["started"],
-    }
-    try:
-        return typed({**fields, **fixed}, MeasuredRecord)
-    except MalformedJson as error:
-        raise RecordError(f"what the worker has measured: {error}") from None
-
-
-def suite_of(replay: Replay) -> SuiteRecord:
-    """Return SUITE.json of the installed suite."""
-    profile, nonce = split_nonce(replay.plan.selection.profile)
-    digests = replay.record["digests"]
-    return SuiteRecord(
-        onnxspec=version_of("onnxspec") or "",
-        sources=own_sources(),
-        profile=profile,
-        nonce=nonce,
-        profiles={name: digest for name, digest in digests.items() if name != "nonce"},
-        cases=case_digests(replay.probes.values()),
-        filling=replay.record["targets"][0]["filling"],
-    )
 
 
 def statement_of(replay: Replay, claim: Claim, waivers: Sequence[WaiverRecord]) -> StatementRecord:
@@ -131,6 +92,9 @@ def statement_of(replay: Replay, claim: Claim, waivers: Sequence[WaiverRecord]) 
         vendor=claim.vendor,
         date=claim.date.isoformat(),
         signer=claim.signer,
+        suite=SuiteRecord(
+            onnxspec=version_of("onnxspec") or "", sources=own_sources(), cases=case_digests(replay.probes.values())
+        ),
         target=replay.target.name,
         runtime=str(description.get("runtime", "")),
         runtime_version=str(description.get("version", "")),

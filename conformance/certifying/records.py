@@ -5,11 +5,8 @@ Docstrings of the classes are descriptions in docs/schema.
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec import Struct
 
-from ..results.records import FillingRecord
 from ..results.result import Count
 
 FORM = 3
@@ -131,6 +128,20 @@ class ReportedRecord(Struct, frozen=True, kw_only=True):
     cases: Count
 
 
+class SuiteRecord(Struct, frozen=True, kw_only=True):
+    """The judge.
+
+    sources
+        SHA-256 over onnxspec's own files.
+    cases
+        Operator version to the digest of its cases in this package, all bytes of their inputs included.
+    """
+
+    onnxspec: str
+    sources: str
+    cases: dict[str, str]
+
+
 class StatementRecord(Struct, frozen=True, kw_only=True):
     """Claim of a package about a product: the predicate of STATEMENT.json.
 
@@ -159,6 +170,7 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
     vendor: str
     date: str
     signer: str
+    suite: SuiteRecord
     target: str
     runtime: str
     runtime_version: str
@@ -211,85 +223,3 @@ class EnvelopeRecord(Struct, frozen=True, kw_only=True, rename="camel"):
     payload: str
     payload_type: str
     signatures: tuple[SignatureRecord, ...]
-
-
-class PackageRecord(Struct, kw_only=True):
-    """Python package that is loaded in part in the worker. ``sha256`` is over the names and digests of its own
-    ``files``; files that an installer writes beside them do not count."""
-
-    name: str
-    version: str
-    files: Count
-    sha256: str
-
-
-class LibraryRecord(Struct, kw_only=True):
-    """A shared library that is loaded in the worker and belongs to no package."""
-
-    name: str
-    size: Count
-    sha256: str
-
-
-class DeviceRecord(Struct, kw_only=True, rename={"kind": "class"}):
-    """A display controller or processing accelerator of the worker's machine, as its bus names it.
-
-    kind
-        Class code of the device; the key is ``class``, which is a word of Python.
-    """
-
-    place: str
-    id: str
-    driver: str
-    driver_version: str
-    kind: str = ""
-
-
-class MeasuredRecord(Struct, kw_only=True):
-    """ENVIRONMENT.json: the worker's description of itself and measurements of its process.
-
-    description
-        The adapter's description: runtime, version, provider, options, device.
-    options
-        Requested options of the target.
-    parent
-        Environment of the command that started the worker.
-    """
-
-    description: dict[str, Any]
-    adapter: str
-    options: dict[str, Any]
-    wrap: str
-    measured: bool
-    python: str = ""
-    system: str = ""
-    machine: str = ""
-    processor: str = ""
-    processors: Count = 0
-    devices: tuple[DeviceRecord, ...] = ()
-    packages: tuple[PackageRecord, ...] = ()
-    libraries: tuple[LibraryRecord, ...] = ()
-    parent: dict[str, Any] = {}
-    started: str = ""
-
-
-class SuiteRecord(Struct, frozen=True, kw_only=True):
-    """SUITE.json: the judge.
-
-    sources
-        SHA-256 over onnxspec's own files.
-    profiles
-        Operator version to the pinned digest of its profile.
-    cases
-        Operator version to the digest of its cases in this package, all bytes of their inputs included.
-    filling
-        The random cases that followed, as in run.json; None for a run that is not filled.
-    """
-
-    onnxspec: str
-    sources: str
-    profile: str
-    nonce: str
-    profiles: dict[str, str]
-    cases: dict[str, str]
-    filling: FillingRecord | None = None

@@ -22,9 +22,9 @@ from ...reference.errors import RecordError
 from ..border.strict_json import MalformedJson, decode, parse
 from ..judging.judgement import OF_FORBIDDEN, Verdict
 from ..results.result import Result
-from .package import ENVELOPE, STATEMENT, Package, as_json, attestation_of, record_in, subject_differences
-from .packing import ENVIRONMENT, SUITE, WAIVERS, Claim, files_of, own_sources
-from .records import AttestationRecord, MeasuredRecord, StatementRecord, SuiteRecord
+from .package import ENVELOPE, STATEMENT, Package, as_json, attestation_of, subject_differences
+from .packing import WAIVERS, Claim, files_of, own_sources
+from .records import AttestationRecord, StatementRecord
 from .replay import BY_NUMBERS, RUN_FOLDER, Replay, replay
 from .signing import signature_differences
 from .waivers import expired
@@ -76,15 +76,13 @@ def verify(package: Package, today: datetime.date, nonce: str = "", signer: Any 
     jobs
         Number of processes for judging.
 
-    Raise UserError where the files that describe the package are missing or of another form, or where signatures cannot
-    be checked here; raise OSError.
+    Raise UserError where the statement is missing or of another form, or where signatures cannot be checked here; raise
+    OSError.
     """
     verification = Verification(package, attestation_of(package))
-    suite = record_in(package, SUITE, SuiteRecord)
-    measured = record_in(package, ENVIRONMENT, MeasuredRecord)
     _check_files(verification)
     _check_signature(verification, signer)
-    if not _check_suite(verification, suite):
+    if not _check_suite(verification):
         return verification
     try:
         replayed = replay(package.folder / RUN_FOLDER, jobs=jobs)
@@ -92,9 +90,9 @@ def verify(package: Package, today: datetime.date, nonce: str = "", signer: Any 
     except (RecordError, MalformedJson) as error:
         verification.checks["record"].differs.append(str(error).replace(f"{package.folder}/", ""))
         return verification
-    _check_cases(verification, replayed, suite, decode(files[SUITE], SuiteRecord))
+    _check_cases(verification, replayed)
     _check_results(verification, replayed)
-    _check_records(verification, replayed, files, measured)
+    _check_records(verification, replayed, files)
     _check_days(verification, replayed, today)
     _check_nonce(verification, nonce)
     return verification
@@ -125,9 +123,9 @@ def _check_signature(verification: Verification, key: Any) -> None:
         verification.remarks.append("signature not checked: pass the vendor's public key with --signer PUB.pem")
 
 
-def _check_suite(verification: Verification, suite: SuiteRecord) -> bool:
+def _check_suite(verification: Verification) -> bool:
     """Return whether the judging suite is the installed one."""
-    installed = own_sources()
+    suite, installed = verification.statement.suite, own_sources()
     check = Check(f"onnxspec {suite.onnxspec}, {suite.sources[:16]}", installed[:16])
     verification.checks["suite"] = check
     if suite.sources == installed:
@@ -149,20 +147,18 @@ def _claim(verification: Verification) -> Claim:
     return Claim(statement.product, statement.vendor, day, waivers, statement.signer)
 
 
-def _check_cases(verification: Verification, again: Replay, suite: SuiteRecord, recomputed: SuiteRecord) -> None:
+def _check_cases(verification: Verification, again: Replay) -> None:
     drawn = len(again.asked & again.probes.keys())
     filled = len(again.probes.keys() - {probe.id for probe in again.plan.everything})
     pinned = len(again.probes) - drawn - filled
-    names = sorted({*recomputed.cases, *suite.cases})
-    others = [name for name in names if recomputed.cases.get(name) != suite.cases.get(name)]
+    profile = verification.statement.profile
     verification.checks["cases"] = Check(
         f"{len(again.claimed)} results",
-        f"{len(again.probes)} cases: {pinned} of profile {suite.profile}, {drawn} of the nonce, {filled} in place of "
+        f"{len(again.probes)} cases: {pinned} of profile {profile}, {drawn} of the nonce, {filled} in place of "
         "what is not supported",
         differs=[
             *again.flaws,
             *(f"case {case} has no result" for case in again.probes if case not in again.claimed),
-            *(f"the cases of {name} are others than those that were judged" for name in others),
         ],
     )
 
@@ -186,18 +182,10 @@ def _counted(results: Sequence[Result]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()) or "none"
 
 
-_CHECK_OF = {
-    ENVIRONMENT: "environment",
-    SUITE: "suite",
-    WAIVERS: "waivers",
-    f"{RUN_FOLDER}/run.json": "findings",
-    f"{RUN_FOLDER}/results.jsonl": "record",
-}
+_CHECK_OF = {WAIVERS: "waivers", f"{RUN_FOLDER}/run.json": "findings"}
 
 
-def _check_records(
-    verification: Verification, again: Replay, files: Mapping[str, bytes], measured: MeasuredRecord
-) -> None:
+def _check_records(verification: Verification, again: Replay, files: Mapping[str, bytes]) -> None:
     """Compare the statement and every file with the recomputed ones."""
     package, claimed = verification.package, verification.statement
     counts = Counter(row.status for row in claimed.rows)
@@ -207,11 +195,10 @@ def _check_records(
     if package.content(STATEMENT) != as_json(verification.attestation):
         differs.append(f"{STATEMENT}: is written otherwise than onnxspec writes it")
     level_counts = f"{claimed.kind}, {rows}, {counts['exceptions']} with exceptions"
-    runtime = f"{claimed.runtime} {claimed.runtime_version}, {len(measured.packages)} packages measured"
     verification.checks |= {
         "findings": Check(f"{len(claimed.findings)} findings"),
         "levels and statement": Check(level_counts, differs=differs),
-        "environment": Check(runtime, mark="reported"),
+        "environment": Check(f"{claimed.runtime} {claimed.runtime_version}", mark="reported"),
         "record": Check(f"{len(again.outcomes)} cases, {len(again.fresh)} in a fresh process"),
         "placement": Check(f"{claimed.placement.proof} {claimed.placement.provider}".strip()),
     }

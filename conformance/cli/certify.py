@@ -18,11 +18,9 @@ from ..certifying.package import (
     Package,
     attestation_of,
     read_package,
-    record_in,
     write_package,
 )
-from ..certifying.packing import ENVIRONMENT, SUITE, Claim, files_of
-from ..certifying.records import MeasuredRecord, SuiteRecord
+from ..certifying.packing import Claim, files_of
 from ..certifying.replay import RUN_FOLDER, Replay, replay
 from ..certifying.signing import envelope_of, key_id, read_key
 from ..certifying.verifying import Verification, verify
@@ -108,9 +106,7 @@ def _write_pages(package: Package, out: Path) -> None:
     """Write the certificate and the report of a package. Raise OSError."""
     from ...reports.certificate import write_certificate  # pages need their templates only now
 
-    suite = record_in(package, SUITE, SuiteRecord)
-    measured = record_in(package, ENVIRONMENT, MeasuredRecord)
-    write_certificate(out, package.folder / RUN_FOLDER, attestation_of(package).predicate, suite, measured)
+    write_certificate(out, package.folder / RUN_FOLDER, attestation_of(package).predicate)
 
 
 @click.command()

@@ -13,8 +13,6 @@ from onnxspec.conformance.certifying.records import (
     ChallengeRecord,
     ExceptionRecord,
     LevelRecord,
-    MeasuredRecord,
-    PackageRecord,
     PlacementRecord,
     ReportedRecord,
     RowRecord,
@@ -22,8 +20,9 @@ from onnxspec.conformance.certifying.records import (
     SuiteRecord,
     WaiverRecord,
 )
+from onnxspec.conformance.results.records import TargetRecord
 from onnxspec.reports.certificate import certificate_html, lines_of, requirements_of
-from onnxspec.reports.run import read_run
+from onnxspec.reports.run import NO_TARGET, read_run
 
 from .conftest import finding, result, sample_info, write_run
 
@@ -63,6 +62,7 @@ STATEMENT = StatementRecord(
     vendor="Example & Co",
     date="2026-11-22",
     signer="",
+    suite=SuiteRecord(onnxspec="0.3.0", sources="a" * 64, cases={"LSTM-14": "b" * 64}),
     target="npu",
     runtime="onnxruntime",
     runtime_version="1.31",
@@ -79,22 +79,14 @@ STATEMENT = StatementRecord(
     interpretations={"LSTM": {"empty": "zero"}},
     findings=(),
 )
-SUITE = SuiteRecord(
-    onnxspec="0.3.0", sources="a" * 64, profile="core", nonce="4711", profiles={}, cases={"LSTM-14": "b" * 64}
-)
-MEASURED = MeasuredRecord(
-    description={"runtime": "onnxruntime", "version": "1.31"},
-    adapter="onnxruntime",
-    options={},
-    wrap="",
-    measured=True,
-    system="Linux",
-    packages=(PackageRecord(name="onnxruntime", version="1.31", files=9, sha256="c" * 64),),
-)
+PACKAGE = {"name": "onnxruntime", "version": "1.31", "files": 9, "sha256": "c" * 64}
+MEASURED = {"system": "Linux", "processor": "a processor", "devices": [], "packages": [PACKAGE], "libraries": []}
+DESCRIPTION = {"runtime": "onnxruntime", "version": "1.31", "measured": MEASURED}
+TARGET: TargetRecord = {**NO_TARGET, "adapter": "onnxruntime", "description": DESCRIPTION}
 
 
 def page(statement: StatementRecord = STATEMENT, wrap: str = "") -> str:
-    return text_of(certificate_html(statement, SUITE, replace(MEASURED, wrap=wrap)))
+    return text_of(certificate_html(statement, {**TARGET, "wrap": wrap}))
 
 
 def text_of(html: str) -> str:
@@ -136,13 +128,13 @@ def test_a_device_of_ones_own_is_put_to_the_same_test() -> None:
     text = page()
     assert "onnxspec run --target onnxruntime --op LSTM --nonce NUMBER --out mine" in text
     options = {"provider": "NpuExecutionProvider", "provider_options": {"soc model": "60"}}
-    html = certificate_html(STATEMENT, SUITE, replace(MEASURED, options=options, wrap="neg"))
+    html = certificate_html(STATEMENT, {**TARGET, "options": options, "wrap": "neg"})
     (table,) = re.findall(r"<pre[^>]*><code>(\[device\].*?)</code></pre>", html, re.DOTALL)
     (target,) = tomllib.loads(unescape(table)).values()
     assert target["adapter"] == "onnxruntime"
     assert target["options"] == options
     assert "--targets-file targets.toml --target device+neg" in html
-    own = certificate_html(STATEMENT, SUITE, replace(MEASURED, adapter="acme_adapter.py"))
+    own = certificate_html(STATEMENT, {**TARGET, "adapter": "acme_adapter.py"})
     assert 'adapter = "acme_adapter.py"  # the vendor\'s file, beside this one' in unescape(own)
     assert "--target device --op" in own
     assert "Every node was embedded in a larger graph (neg)" in html
@@ -173,14 +165,14 @@ def test_a_trial_says_that_it_certifies_nothing() -> None:
 
 
 def test_a_trial_is_repeated_with_its_own_cases() -> None:
-    html = certificate_html(STATEMENT, replace(SUITE, profile="smoke"), MEASURED)
+    html = certificate_html(replace(STATEMENT, profile="smoke"), TARGET)
     assert "--op LSTM --profile smoke --nonce NUMBER" in html
     assert "pip install ." in html
     assert "pip install onnxspec" not in html
 
 
 def test_what_others_wrote_is_text() -> None:
-    html = certificate_html(STATEMENT, SUITE, MEASURED)
+    html = certificate_html(STATEMENT, TARGET)
     assert "<b>Runtime" not in html
     assert "&lt;b&gt;Runtime&lt;/b&gt; 2.1" in html
     assert "Example &amp; Co" in html
@@ -205,7 +197,7 @@ def test_each_requirement_has_its_result_and_counts_of_cases(tmp_path: Path) -> 
         ("lstm.layout", "wrong", 0, 1, 1),
         ("lstm.bias", "pass", 1, 0, 2),
     ]
-    text = text_of(certificate_html(STATEMENT, SUITE, MEASURED, requirements))
+    text = text_of(certificate_html(STATEMENT, TARGET, requirements))
     assert "LSTM : 3 requirements, 2 wrong, 1 pass" in text
     assert "Text of lstm.clip. lstm.clip wrong 0 1 0" in text
 

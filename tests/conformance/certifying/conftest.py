@@ -44,7 +44,7 @@ expires = {TODAY + datetime.timedelta(days=30)}
 """.encode()
 
 RESULTS, RUN, WAIVERS = "run/results.jsonl", "run/run.json", "waivers.toml"
-STATEMENT, ENVIRONMENT, SUITE = "STATEMENT.json", "ENVIRONMENT.json", "SUITE.json"
+STATEMENT = "STATEMENT.json"
 
 
 def packed(folder: Path, signer: str = "") -> Files:

@@ -23,11 +23,9 @@ from onnxspec.conformance.certifying.trial import reported_in, trial_of
 
 from ..miniatures import Finished, naming, pick
 from .conftest import (
-    ENVIRONMENT,
     RESULTS,
     RUN,
     STATEMENT,
-    SUITE,
     WAIVERS,
     Change,
     Files,
@@ -77,9 +75,9 @@ def jobs_of(rows: Rows, *purposes: str) -> Rows:
     return [job for row in rows if row.get("purpose") in purposes for job in row["jobs"]]
 
 
-def first_package(**values: str) -> Change:
-    """Return an edit of the first package in the environment."""
-    return lambda environment: environment["packages"][0].update(values)
+def suite(statement: Record) -> Record:
+    judge: Record = statement["predicate"]["suite"]
+    return judge
 
 
 # Edits of a package, which verify finds
@@ -137,8 +135,7 @@ def output_changed_with_its_digest(files: Files) -> None:
 def nonce_replaced(files: Files) -> None:
     for name in (RESULTS, RUN):
         files[name] = files[name].replace(b"nonce-17", b"nonce-18")
-    for name in (STATEMENT, SUITE):
-        files[name] = files[name].replace(b'"nonce": "17"', b'"nonce": "18"')
+    files[STATEMENT] = files[STATEMENT].replace(b'"nonce": "17"', b'"nonce": "18"')
 
 
 def level_raised(statement: Record) -> None:
@@ -182,11 +179,8 @@ FOUND: dict[str, tuple[str, Change]] = {
     "a waiver": (WAIVERS, lambda content: content.replace(b"rnn.equations", b"rnn.*")),
     "a day before that of the run, on which a waiver held": (STATEMENT, claimed(date="2020-01-01")),
     "a version in other digits, 1.2.0 as 1.2.00": (STATEMENT, version_in_other_digits),
-    "a version in the environment": (ENVIRONMENT, first_package(version="0.0")),
-    "a package's digest in the environment": (ENVIRONMENT, first_package(sha256="0" * 64)),
-    "a digest that reads like a number, such as 67e701": (ENVIRONMENT, first_package(sha256="67e701" * 10 + "1234")),
-    "the suite's digest": (SUITE, lambda suite: suite.update(sources="0" * 64)),
-    "a digest of cases": (SUITE, lambda suite: suite["cases"].update({"RNN-7": "0" * 64})),
+    "the suite's digest": (STATEMENT, lambda statement: suite(statement).update(sources="0" * 64)),
+    "a digest of cases": (STATEMENT, lambda statement: suite(statement)["cases"].update({"RNN-7": "0" * 64})),
     "the nonce": ("", nonce_replaced),
     "a page added": ("", lambda files: files.update({"certificate.html": b"<p>certified</p>"})),
     "a file removed": ("", lambda files: files.pop(RUN)),
@@ -316,15 +310,17 @@ def proof_invented(rows: Rows) -> None:
         job["proof"] = f"assignment record: {NPU}: RNN rnn"
 
 
+def environment_of_another(run: Record) -> None:
+    description = run["targets"][0]["description"]
+    description.update(version="99.0")
+    description["measured"]["packages"][0].update(version="99.0", sha256="0" * 64)
+
+
 ADMITTED: dict[str, tuple[str, Change, str]] = {
     COPIED: (RESULTS, fresh_copied, "that the outputs of a fresh process came from one"),
     "a wrong result retold as unsupported": (RESULTS, retold_as_unsupported, DECLINED),
     "an invented proof of where models ran": (RESULTS, proof_invented, DEVICE),
-    "an environment that was another": (
-        RUN,
-        lambda run: run["targets"][0]["description"].update(version="99.0"),
-        DEVICE,
-    ),
+    "a version or a digest in the environment": (RUN, environment_of_another, DEVICE),
 }
 """Name of the forgery: the file, its change, and the words of the statement that admit it."""
 
