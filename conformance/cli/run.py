@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..probes.drawn import MOST, fresh_profile_name, nonce_profile_name, some_seed
+from ..probes.drawn import MOST, fresh_profile_name, nonce_profile_name
 from ..probes.selection import Selection, selection_of
 from ..results.expected.entries import UNWRITTEN, expectations_of
 from ..results.folder import NODE_CASES
@@ -214,7 +215,7 @@ def _with_fresh_cases(
     if seed is None:
         if resume:
             fail("--random with --resume needs the seed: --random N:SEED")
-        seed = some_seed()
+        seed = secrets.token_hex(4)
         warn(f"random cases of seed {seed}; the same ones again: --random {count}:{seed}", "dim")
     return replace(chosen, profile=fresh_profile_name(count, seed))
 

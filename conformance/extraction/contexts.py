@@ -19,7 +19,7 @@ from ...reference.numbers.affine import Affine, Codec
 from ..checking.quantization import codecs_before, codecs_behind
 from ..models.folding import constants_of
 from ..models.scope import domain_of
-from .portable import MOST_BYTES, Array, PortableNode
+from .portable import Array, PortableNode
 
 _MOST = 16
 """Limit of the nodes that are run together."""
@@ -147,7 +147,7 @@ def _node_before(node: PortableNode, nodes: Sequence[PortableNode]) -> _Before |
         if producer.op_type not in MOVES or domain_of(producer.domain):
             return None
         try:
-            moves.append(Move(producer.op_type, axes_of(producer, constants_of(scope, producer.input[1:], MOST_BYTES))))
+            moves.append(Move(producer.op_type, axes_of(producer, constants_of(scope, producer.input[1:]))))
         except NotOneNode:
             return None
         name = producer.input[0]
@@ -176,7 +176,7 @@ def quantized_node(portable: PortableNode) -> Extract | None:
     domains: set[str] = set()
     for found in beside:
         try:
-            codec = codec_of(found.node, constants_of(found.scope, found.node.input[1:], MOST_BYTES))
+            codec = codec_of(found.node, constants_of(found.scope, found.node.input[1:]))
         except (NotOneNode, IllegalNode):
             continue
         if not found.quantizes or isinstance(codec, Affine):

@@ -72,16 +72,16 @@ class ModelContent:
         except (ValueError, TypeError) as error:
             raise Unreadable(one_line(str(error), 200)) from None
 
-    def whole(self, most: int = _LARGEST) -> ModelProto:
+    def whole(self) -> ModelProto:
         """Return a copy of the model with all of its weights, external ones included.
 
-        Raise ModelError if they have more than `most` bytes or cannot be read.
+        Raise ModelError if they are more than protobuf holds, or cannot be read.
         """
         whole = ModelProto()
         whole.CopyFrom(self.proto)
         try:
             if self.folder is not None and self.base is not None:
-                take_in(whole, self.base, self.folder, Room(most))
+                take_in(whole, self.base, self.folder, Room(_LARGEST))
         except (ValueError, MemoryError) as error:
             raise ModelError(f"cannot be read with its data: {' '.join(str(error).split())}") from None
         return whole

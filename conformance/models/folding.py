@@ -135,17 +135,17 @@ def constant(scope: Scope, name: str, most: int = MOST_BYTES) -> Array:
     return _Folder(most).value(scope, name, 0)
 
 
-def constants_of(scope: Scope, names: Iterable[str], most: int = MOST_BYTES) -> dict[str, Array]:
+def constants_of(scope: Scope, names: Iterable[str]) -> dict[str, Array]:
     """Return the names that are constants, seen from a scope, with their values."""
     constants = {}
     for name in names:
         with contextlib.suppress(NotConstant):
-            constants[name] = constant(scope, name, most)
+            constants[name] = constant(scope, name)
     return constants
 
 
-def default_value(scope: Scope, name: str, most: int = MOST_BYTES) -> Array | None:
-    """Return the default of an input of the model; None if it has none.
+def default_value(scope: Scope, name: str, most: int) -> Array | None:
+    """Return the default of an input of the model, of at most `most` bytes; None if it has none.
 
     Raise Unreadable.
     """
@@ -156,7 +156,7 @@ def default_value(scope: Scope, name: str, most: int = MOST_BYTES) -> Array | No
     return home.model.content.array(home.initializers[name], most)
 
 
-def repeated(scope: Scope, name: str, most: int = MOST_BYTES) -> int | float:
+def repeated(scope: Scope, name: str, most: int) -> int | float:
     """Return the number to which all elements of a name are equal, for any shape: an expanded constant.
 
     Raise NotConstant.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Sequence
 
 from ...cases import family_of
@@ -65,8 +64,3 @@ def fresh_profile(name: str) -> tuple[int, str] | None:
     """Return the count and the seed of such a name; None for any other name."""
     match = _NAME.fullmatch(name)
     return (int(match[1]), match[2]) if match is not None and int(match[1]) <= MOST else None
-
-
-def some_seed() -> str:
-    """Return a new random seed."""
-    return secrets.token_hex(4)

@@ -163,13 +163,6 @@ def _joined(probes: Iterable[Probe]) -> list[Probe]:
     return sorted(each_once(probes), key=lambda probe: "illegal" in probe.features)
 
 
-def meant_for(operators: Sequence[str], selection: Selection, probes: Iterable[Probe]) -> Iterator[Probe]:
-    """Return the probes that are run on a target for these operators: all if the user named them, else those of the
-    operators."""
-    asked = selection.ops or selection.cases or selection.directories
-    return (probe for probe in probes if asked or probe.op in operators)
-
-
 def probes_of_profile(name: str) -> list[Probe]:
     """Return all cases of a profile, of every operator. Raise UnknownName."""
     return select_probes(Selection(name), operator_names())

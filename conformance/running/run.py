@@ -17,7 +17,7 @@ from ...reference.errors import DirectoryError, RecordError, format_internal_err
 from ..judging.judgement import DECLINED, FAILING, OF_FORBIDDEN, Verdict
 from ..probes.drawn import split_nonce
 from ..probes.probe import Probe
-from ..probes.selection import Selection, Shard, meant_for
+from ..probes.selection import Selection, Shard
 from ..probes.wrapped import wrapped_probes
 from ..results.evidence import no_evidence
 from ..results.expected.entries import Entry
@@ -107,8 +107,9 @@ class Plan:
         return split_nonce(selection.profile)[0] in _FILLED and not narrowed and self.shard is None
 
     def pinned_of(self, target: Target) -> tuple[Probe, ...]:
-        """Return the selected cases for a target."""
-        return tuple(meant_for(target.operators, self.selection, self.probes))
+        """Return the selected cases for a target: all if the user named them, else those of its operators."""
+        asked = self.selection.ops or self.selection.chosen
+        return tuple(probe for probe in self.probes if asked or probe.op in target.operators)
 
     def probes_of(self, target: Target) -> tuple[Probe, ...]:
         """Return the cases that are run on a target, selected and random ones, in its wrap."""
