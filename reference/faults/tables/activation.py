@@ -160,11 +160,12 @@ def beta_restarted(compute: Compute, c: Computation) -> Outputs:
 
 
 # These faults read attributes before types matter: core does not have their cases in all types.
-@fault_of_run("beta.zero-beside-alpha", "activation-beta",
-    "Takes 0 for every beta where activation_alpha is given and activation_beta is not.", types=WIDE)
-def beta_zero_beside_alpha(compute: Compute, c: Computation) -> Outputs:
-    alone = "activation_alpha" in compute.attributes and "activation_beta" not in compute.attributes
-    return compute(_with_beta(c, lambda f: 0.0) if alone else c)
+fault_of_run("beta.zero-beside-alpha", "activation-beta",
+    "Takes 0 for every beta where activation_alpha is given and activation_beta is not.",
+    lambda compute, c: compute(
+        _with_beta(c, lambda f: 0.0)
+        if "activation_alpha" in compute.attributes and "activation_beta" not in compute.attributes else c
+    ), types=WIDE)
 
 
 # With two functions, RNN has no third position that distinguishes this from the interpretation by-position.

@@ -81,15 +81,11 @@ fault("blocks.skipped-by-first-zero-of-{}", "equations",
     layer="operands", numbers=(4, 16, 8))
 
 
-@fault("blocks.state-bounded", "equations",
+fault("blocks.state-bounded", "equations",
     "Bounds Ht-1 to between -1 and 1 before it is multiplied by R, and there alone.",
-    types=ALL_BUT_BFLOAT16, layer="operands")
-def state_bounded(c: Computation) -> Computation:
-    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-        cell = c.configuration.cell
-        return cell.equations(p, XW, sums_over(p, clipped(p, H, 1.0), HR), H, *inner)
-
-    return with_equations(c, equations)
+    lambda c: with_equations(c, lambda p, XW, HR, H, *inner: c.configuration.cell.equations(
+        p, XW, sums_over(p, clipped(p, H, 1.0), HR), H, *inner
+    )), types=ALL_BUT_BFLOAT16, layer="operands")
 
 
 # Thresholds to which other frameworks clip cell states by default.

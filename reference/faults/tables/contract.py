@@ -95,12 +95,12 @@ fault("direction.reverse-runs-forward", "directions", "Runs the reverse directio
 fault("direction.only-reverse-forward", "directions", "Takes direction reverse for forward; bidirectional is right.",
     lambda c: _forward(c) if len(c.configuration.directions) == 1 else c)
 
-
-@fault_of_run("direction.default-reverse", "directions.default",
-    "Runs in reverse where the attribute direction is not written down.")
-def default_reverse(compute: Compute, c: Computation) -> Outputs:
-    written = "direction" in compute.attributes or c.configuration.directions != ("forward",)
-    return compute(c if written else configured(c, directions=("reverse",)))
+fault_of_run("direction.default-reverse", "directions.default",
+    "Runs in reverse where the attribute direction is not written down.",
+    lambda compute, c: compute(
+        c if "direction" in compute.attributes or c.configuration.directions != ("forward",)
+        else configured(c, directions=("reverse",))
+    ))
 
 
 @fault_of_run("direction.flips-batch", "directions",

@@ -18,7 +18,7 @@ from ...faults.alterations import (
     with_equations,
     with_tensors,
 )
-from ...faults.fault import ALL_BUT_BFLOAT16, Array, Compute, Outputs, fault, fault_of_run
+from ...faults.fault import ALL_BUT_BFLOAT16, Array, fault, fault_of_run
 from ...recurrent.cell import Gates, Number, Parameters, States
 from ...recurrent.computation import Computation
 from ...recurrent.rnn import hidden_gate
@@ -93,14 +93,8 @@ result("gru.update-gate.keeps-reset-state", "equations.hidden",
 result("gru.update-gate.not-complemented", "equations.hidden",
     "Adds zt (.) Ht-1 to all that is new instead of its share 1 - zt.",
     lambda p, XW, HR, H, z, r: hidden_gate(p, XW, HR, H, r) + z * H)
-
-
-@wrong_equations("gru.update-gate.by-g", "activations.order", "Applies g instead of f to the update gate.")
-def update_gate_by_g(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-    z, r = p.g(XW.z + HR.z), p.f(XW.r + HR.r)
-    return (p.arithmetic.interpolation(z, hidden_gate(p, XW, HR, H, r), H),)
-
-
+result("gru.update-gate.by-g", "activations.order", "Applies g instead of f to the update gate.",
+    lambda p, XW, HR, H, z, r: p.arithmetic.interpolation(p.g(XW.z + HR.z), hidden_gate(p, XW, HR, H, r), H))
 gru("gru.linear-before-reset.ignored", "linear-before-reset",
     "Ignores linear_before_reset: the reset gate always multiplies Ht-1.",
     lambda c: configured(c, linear_before_reset=False))
@@ -203,9 +197,6 @@ wrong_equations("gru.hidden.carried-ungated", "equations.hidden", "Leaves the up
     lambda p, XW, HR, H, *inner: (hidden_gate(p, XW, HR, H, p.f(XW.r + HR.r)),))
 
 
-@gru_run("gru.outputs.required-missing", "outputs.required",
-    "Gives no Y_h, which version 1 demands.", types=ALL_BUT_BFLOAT16, layer="form")
-def required_missing(compute: Compute, c: Computation) -> Outputs:
-    outputs = dict(compute(c))
-    del outputs["Y_h"]
-    return outputs
+gru_run("gru.outputs.required-missing", "outputs.required", "Gives no Y_h, which version 1 demands.",
+    lambda compute, c: {name: array for name, array in compute(c).items() if name != "Y_h"},
+    types=ALL_BUT_BFLOAT16, layer="form")

@@ -329,8 +329,8 @@ def cell_activated(compute: Compute, c: Computation) -> Outputs:
     return {**outputs, "Y_c": turned(c, activated)}
 
 
-@lstm("lstm.drift.forget-gate", "equations.cell",
-    "The forget gate is 12 units too small at every step, too little to show in any one of them.", kind="bias")
-def forget_gate_drifts(c: Computation) -> Computation:
-    share = 1 - 12 * c.configuration.format.unit
-    return _changed(c, lambda p, i, f, new, C: f * for_units(c, p, share) * C + i * new)
+lstm("lstm.drift.forget-gate", "equations.cell",
+    "The forget gate is 12 units too small at every step, too little to show in any one of them.",
+    lambda c: _changed(
+        c, lambda p, i, f, new, C: f * for_units(c, p, 1 - 12 * c.configuration.format.unit) * C + i * new
+    ), kind="bias")

@@ -6,8 +6,6 @@ from functools import partial
 
 from ...faults.alterations import by_equations, for_units, settled, with_equations
 from ...faults.fault import fault
-from ...recurrent.cell import Gates, Number, Parameters, States
-from ...recurrent.computation import Computation
 
 # Rows: id, clause, words, then the equations, and fields of Fault.
 # fmt: off
@@ -28,15 +26,9 @@ wrong_equations("rnn.activation.missing", "equations", "Applies no activation.",
     lambda p, XW, HR, H, *inner: (settled(XW.i + HR.i),), layer="operands")
 wrong_equations("rnn.state.added", "equations", "Adds Ht-1 to the result, as a residual connection does.",
     lambda p, XW, HR, H, *inner: (p.f(XW.i + HR.i) + H,))
-
-
-@fault("rnn.state.averaged", "equations", "Moves the state only half the way to what is new.", operators=RNN)
-def state_averaged(c: Computation) -> Computation:
-    def equations(p: Parameters, XW: Gates, HR: Gates, H: Number, *inner: Number) -> States:
-        return (p.arithmetic.interpolation(for_units(c, p, 0.5), p.f(XW.i + HR.i), H),)
-
-    return with_equations(c, equations)
-
-
+fault("rnn.state.averaged", "equations", "Moves the state only half the way to what is new.",
+    lambda c: with_equations(c, lambda p, XW, HR, H, *inner: (
+        p.arithmetic.interpolation(for_units(c, p, 0.5), p.f(XW.i + HR.i), H),
+    )), operators=RNN)
 wrong_equations("rnn.state.unweighted", "equations", "Adds Ht-1 to the argument as it is, without its product with R.",
     lambda p, XW, HR, H, *inner: (p.f(XW.i + H),))
