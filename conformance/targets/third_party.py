@@ -11,6 +11,7 @@ import sys
 from collections import defaultdict
 from importlib import metadata
 from importlib.machinery import ModuleSpec
+from itertools import accumulate
 
 from msgspec import Struct
 
@@ -66,16 +67,13 @@ def source_of(name: str) -> str:
 
 def _spec_of(module: str) -> ModuleSpec | None:
     """Return the spec of a module like `importlib.util.find_spec`, but without importing the packages around it."""
-    place = None
-    spec = None
-    parts = module.split(".")
-    for depth in range(1, len(parts) + 1):
-        if depth > 1 and place is None:
-            return None
-        name = ".".join(parts[:depth])
+    spec: ModuleSpec | None = None
+    for name in accumulate(module.split("."), "{}.{}".format):
+        path = spec.submodule_search_locations if spec is not None else None
+        if spec is not None and path is None:
+            return None  # a module that is no package
         finders = (getattr(finder, "find_spec", None) for finder in sys.meta_path)
-        spec = next((s for find in finders if find is not None and (s := find(name, place)) is not None), None)
+        spec = next((s for find in finders if find is not None and (s := find(name, path)) is not None), None)
         if spec is None:
             return None
-        place = spec.submodule_search_locations
     return spec

@@ -27,23 +27,13 @@ class HangBudget:
         self._fine: list[Traits] = []
         self._worked: set[str] = set()
 
-    @property
-    def count(self) -> int:
-        """The number of cases that have hung."""
-        return len(self._hung)
-
-    @property
-    def spent(self) -> bool:
-        return len(self._hung) >= self.hangs
-
     def hung(self, traits: Traits) -> None:
         """Record a case that did not return in time, with its `traits`."""
         self._hung.append(traits)
 
     def worked(self, traits: Traits) -> None:
         """Record a case that returned, with any outcome."""
-        if not traits <= self._worked:
-            self._worked |= traits
+        self._worked |= traits
         self._fine.append(traits)
 
     def refuses(self, traits: Traits) -> str:
@@ -51,7 +41,7 @@ class HangBudget:
         count = len(self._hung)
         if count >= _BEYOND * self.hangs:
             return f"not run: {count} cases have hung, more than twice the budget of {self.hangs}"
-        shared = self._shared(traits) if self.spent else ""
+        shared = self._shared(traits) if count >= self.hangs else ""
         return f"not run: {count} cases have hung, those with: {shared}; the budget is {self.hangs}" if shared else ""
 
     def _shared(self, traits: Traits) -> str:

@@ -88,7 +88,6 @@ def test_what_shares_something_with_what_hung_is_not_run_once_the_budget_is_spen
     expected = ["ran", "timed-out", "ran", "timed-out", "ran", *["not-run"] * 150, "ran"]
     assert [outcome.status for outcome in ended] == expected
     assert ended[5].message == "not run: 2 cases have hung, those with: b; the budget is 2"
-    assert budget.spent
     # Another process of the same run uses the same budget.
     assert statuses(target, traited(HANG, "b"), traited("", "a"), hangs=budget) == ["not-run", "ran"]
 
