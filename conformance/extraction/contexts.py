@@ -57,11 +57,8 @@ def connected_nodes(nodes: Sequence[PortableNode]) -> list[Extract]:
     One gets the Y of another as its X, or both get the same X, or have the same weights.
     """
     onnx_nodes = [node for node in nodes if not node.operator.domain]
-    before: dict[int, _Before] = {}
-    for number, node in enumerate(onnx_nodes):
-        earlier = _node_before(node, onnx_nodes)
-        if earlier is not None:
-            before[number] = earlier
+    earlier = {number: _node_before(node, onnx_nodes) for number, node in enumerate(onnx_nodes)}
+    before = {number: found for number, found in earlier.items() if found is not None}
     return [_connected(onnx_nodes, group[:_MOST], before) for group in _groups(onnx_nodes, before) if len(group) > 1]
 
 

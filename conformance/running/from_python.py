@@ -157,7 +157,7 @@ def run(
     and TargetUnavailable if the target does not start.
     """
     cases = (c if isinstance(c, str) else case_text(c) for c in _several(case))
-    selection = selection_of(profile, *(map(str, _several(names)) for names in (op, type)), cases)
+    selection = selection_of(profile, map(str, _several(op)), map(str, _several(type)), cases)
     file = Path(targets_file) if targets_file is not None and isinstance(target, str) else None
     if isinstance(target, str):
         target = named_target(target, file)
