@@ -13,10 +13,9 @@ from ..checking.check import check_model
 from ..checking.formatters import github_annotations, lines_of, plain, sarif, summary
 from ..checking.measured import read_measured
 from ..checking.problem import Checked, Level
-from ..checking.rule import MEASURED, rules
+from ..checking.rule import rules
 from ..checking.suppression import read_suppressions, suppressed, unused
 from ..results.environment import version_of
-from ..text import listed
 from .command import PATH
 from .terminal import console_on, fail, put, say, warn
 
@@ -63,9 +62,6 @@ def check(
         everything.append(checked)
         if form == "text":
             _show(checked)
-            if recorded and _compared(checked):
-                names = listed([target.name for target in recorded])
-                say(f"  measured: no recorded failure of {names} concerns these nodes")
         elif form == "github":
             put("".join(f"{line}\n" for line in github_annotations(checked)))
     idle = [str(entry) for entry in unused(everything, entries)]
@@ -97,10 +93,3 @@ def _show(checked: Checked) -> None:
     console = console_on(sys.stdout)
     for line, level in lines_of(checked):
         console.print(line, style=_STYLES[level], markup=False, emoji=False, soft_wrap=True)
-
-
-def _compared(checked: Checked) -> bool:
-    """Return whether every node was compared with runs, without a finding."""
-    told = {problem.rule for problem in checked.problems} | {unchecked.rule for unchecked in checked.unchecked}
-    broken = any(problem.level is Level.ERROR for problem in checked.problems)
-    return bool(checked.nodes) and not checked.inconclusive and not broken and MEASURED not in told
