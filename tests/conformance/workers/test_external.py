@@ -4,7 +4,6 @@ worker."""
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -29,6 +28,7 @@ from onnxspec.conformance.workers.job import Job
 from onnxspec.conformance.workers.process import TargetProcess
 
 from ..misbehaving import PROGRAM, X, failure_to_start, job, outcomes, statuses
+from ..runtimes import missing
 from ..targets.small_models import identity
 
 ROOT = Path(__file__).parents[3]
@@ -209,26 +209,20 @@ def test_it_may_greet_and_refuse_to_start(fake: Target) -> None:
 # In JavaScript
 
 
-def need(reason: str) -> None:
-    if os.environ.get("ONNXSPEC_REQUIRE_RUNTIMES"):
-        pytest.fail(reason)
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="module")
 def node() -> None:
     path = shutil.which("node")
     if path is None:
-        need("there is no node on PATH")
+        missing("there is no node on PATH")
     version = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
     if int((re.match(r"v(\d+)", version) or [0, "0"])[1]) < 18:
-        need(f"node is {version.strip()}, and 18 is the oldest for protocol.mjs")
+        missing(f"node is {version.strip()}, and 18 is the oldest for protocol.mjs")
 
 
 @pytest.fixture(scope="module")
 def web(node: None) -> Target:
     if not (WEB / "node_modules" / "onnxruntime-web").is_dir():
-        need("onnxruntime-web is not installed: npm ci --prefix examples/onnxruntime-web")
+        missing("onnxruntime-web is not installed: npm ci --prefix examples/onnxruntime-web")
     return parse_target("onnxruntime-web", WEB / "targets.toml")
 
 
