@@ -101,14 +101,6 @@ class Changes(Struct, frozen=True):
         return bool(self.changed[BROKE] or self.changed[LOST] or any(moved.wider for moved in self.accuracy))
 
     @property
-    def better(self) -> bool:
-        return bool(self.changed[MENDED] or self.changed[GAINED])
-
-    @property
-    def compared(self) -> int:
-        return self.same + sum(map(len, self.changed.values()))
-
-    @property
     def title(self) -> str:
         """The target with its version; both where they differ."""
         return ", then ".join(dict.fromkeys(f"{s.name} {s.version}".strip() for s in (self.old, self.new)))
@@ -116,14 +108,14 @@ class Changes(Struct, frozen=True):
     @property
     def verdict(self) -> str:
         """The result of the comparison in one line."""
-        if not self.compared:
+        if not self.same and not any(self.changed.values()):
             return "unknown: the runs have no case in common"
         parts = [f"{n:,} {heading.lower()}" for name, heading in KINDS.items() if (n := len(self.changed[name]))]
         down = (moved for moved in self.accuracy if moved.wider)
         parts += [f"accuracy in {m.type} is down from {m.grade_was} to {m.grade_now}" for m in down]
         if not parts:
-            return f"the same in all {self.compared:,} cases"
-        state = "better" if self.better else "changed"
+            return f"the same in all {self.same:,} cases"
+        state = "better" if self.changed[MENDED] or self.changed[GAINED] else "changed"
         return f"{'worse' if self.worse else state}: {', '.join(parts)}"
 
 

@@ -123,6 +123,8 @@ class Tile(NamedTuple):
             return "\N{INFINITY}"
         if self.ratio < 0.1:
             return "<.1" if self.ratio else "0"
+        if 10 <= self.ratio < 1000:
+            return f"{self.ratio:.0f}"
         return f"{self.ratio:.2g}".replace("e+0", "e").replace("e+", "e")
 
     @property

@@ -236,7 +236,7 @@ class Subject:
     def version(self) -> str:
         """The runtime's version from the description, and the version of a plug-in provider."""
         description = self.info["description"]
-        version, provider = (_text(description.get(key, "")) for key in ("version", "provider_version"))
+        version, provider = (str(description.get(key) or "") for key in ("version", "provider_version"))
         return f"{version}, provider {provider}" if version and provider else version
 
 
@@ -252,8 +252,3 @@ def subjects_of(runs: Sequence[Run]) -> list[Subject]:
         Subject(number, name, f"{name} in {run.name}" if name in twice else name, run, info)
         for number, (run, name, info) in enumerate(targets)
     ]
-
-
-def _text(value: object) -> str:
-    """Return a value of a description, which may have any type, as text."""
-    return str(value) if isinstance(value, str | bool | int | float) else ""

