@@ -137,7 +137,8 @@ def outcome_of(job: Job, repeats: int, report: Report, body: bytes) -> Outcome:
     _require_returned(job, report, repeats)
     if any(feed >= len(job.feeds) for feed in report.altered):
         raise worker.ProtocolError("a report of a change of outputs of a feed that there is none of")
-    arrays = _arrays(report, body)
+    unpacked = worker.unpack_arrays({"arrays": report.arrays}, body)
+    arrays = [array.view(ml_dtypes.bfloat16) if element == "bfloat16" else array for element, array in unpacked]
     return Outcome(
         job.key,
         report.status,
@@ -176,11 +177,6 @@ def abilities_of(hello: Any, ready: Any) -> frozenset[str]:
     declared = [hello] if ready is None else [hello, ready]
     sets = [{word for word in value if word in ABILITIES} if isinstance(value, list) else set() for value in declared]
     return frozenset(set.intersection(*sets))
-
-
-def _arrays(report: Report, body: bytes) -> list[Array]:
-    unpacked = worker.unpack_arrays({"arrays": report.arrays}, body)
-    return [array.view(ml_dtypes.bfloat16) if element == "bfloat16" else array for element, array in unpacked]
 
 
 def _outputs(indices: Sequence[int | None], arrays: Sequence[Array]) -> tuple[Array | None, ...]:

@@ -31,7 +31,6 @@ its ``proof`` is kept.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from ..third_party import source_of, third_parties
@@ -84,7 +83,7 @@ def adapter_source(adapter: str) -> str:
     name = ADAPTERS[adapter]
     text = (ADAPTERS_FOLDER / name).read_text(encoding="utf-8")
     parts = {part: (ADAPTERS_FOLDER / file).read_text(encoding="utf-8") for part, file in PARTS.get(name, {}).items()}
-    return _bundled(text, parts) if parts else text
+    return _BUNDLE.format(parts=parts, adapter=text) if parts else text
 
 
 _BUNDLE = """import sys, types
@@ -94,8 +93,4 @@ for _name, _source in {parts!r}.items():
     exec(compile(_source, "<" + _name + ">", "exec", dont_inherit=True), _module.__dict__)
 exec(compile({adapter!r}, "<adapter>", "exec", dont_inherit=True), globals())
 """
-
-
-def _bundled(adapter: str, parts: Mapping[str, str]) -> str:
-    """Return one source text for an adapter that imports `parts` (name to source text) as ``onnxspec_part_<name>``."""
-    return _BUNDLE.format(parts=dict(parts), adapter=adapter)
+"""One source text for an adapter that imports its parts (name to source text) as ``onnxspec_part_<name>``."""

@@ -92,7 +92,8 @@ class Adapter:
         available = ort.get_available_providers()
         if options["provider_library"]:
             self.devices = _plug_in(self.provider, options)
-            self.provider_version = _version_of(options["provider_library"])
+            package = sys.modules.get(options["provider_library"])  # none for the path of a library
+            self.provider_version = str(getattr(package, "__version__", ""))
         elif self.provider not in available:
             raise RuntimeError(
                 f"this onnxruntime {ort.__version__} has no {self.provider}; it has {', '.join(available)}"
@@ -202,11 +203,6 @@ def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
         there = ", ".join(_device_text(device) for device in own or every)
         raise RuntimeError("{} offers no {}device here; there is {}".format(provider, kind and kind + " ", there))
     return fitting[:1]
-
-
-def _version_of(library: str) -> str:
-    """Return the version of a package that brings a plug-in; empty for a library without a package."""
-    return str(getattr(sys.modules.get(library), "__version__", ""))
 
 
 def _device_text(device: Any) -> str:
