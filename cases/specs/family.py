@@ -98,10 +98,6 @@ class Family(ABC):
         """Return the ways in which a model can be invalid."""
         return ()
 
-    def groups(self, spec: Any) -> list[str]:
-        """Return the report columns to which a case belongs."""
-        return groups_with(self.features(spec))
-
     def random_case(
         self,
         op: str,
@@ -307,4 +303,4 @@ def clauses_exercised(spec: Spec) -> list[Clause]:
 
 def group_of(spec: Spec) -> list[str]:
     """Return the report columns to which a case belongs."""
-    return family_of(spec.op).groups(spec)
+    return groups_with(features_of(spec))
