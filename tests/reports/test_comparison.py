@@ -18,6 +18,8 @@ from .conftest import editing, result, run_of, sample_info, write_run
 
 RUNNER = CliRunner()
 
+NARROWED = {"op": [], "since_version": [], "type": ["float32"], "case": [], "directories": []}
+
 
 def compared(tmp_path: Path, was: list[dict[str, Any]], now: list[dict[str, Any]]) -> Changes:
     (changes,) = compare(read_run(run_of(tmp_path / "was", was)), read_run(run_of(tmp_path / "now", now))).targets
@@ -64,48 +66,44 @@ def test_runs_without_a_common_case_are_not_called_the_same(tmp_path: Path) -> N
     assert compared(tmp_path, [result("a")], [result("b")]).verdict == "unknown: the runs have no case in common"
 
 
-def graded(path: Path, grade: dict[str, str], worst: float) -> Path:
-    run = run_of(path, [result("a", worst=worst)])
-    with editing(run) as info:
-        info["targets"][0]["grade"] = grade
-    return run
-
-
-def accuracy(tmp_path: Path, was: dict[str, str], now: dict[str, str], worst: float = 0.21) -> Changes:
-    runs = graded(tmp_path / "was", was, 0.21), graded(tmp_path / "now", now, worst)
+@pytest.mark.parametrize(
+    ("was", "now", "worst", "moved", "verdict"),
+    [
+        ("strict", "standard", 0.21, (0.21, 0.21), "worse: accuracy in float32 is down from strict to standard"),
+        ("standard", "strict", 0.21, (0.21, 0.21), "the same in all 1 cases"),
+        ("strict", "strict", 0.4, (0.21, 0.4), "the same in all 1 cases"),
+        ("strict", "strict", 0.211, None, "the same in all 1 cases"),
+    ],
+    ids=["wider", "tighter", "moved", "hardly moved"],
+)
+def test_a_wider_grade_is_worse_and_errors_that_moved_are_told(
+    tmp_path: Path, was: str, now: str, worst: float, moved: tuple[float, float] | None, verdict: str
+) -> None:
+    runs = run_of(tmp_path / "was", [result("a", worst=0.21)]), run_of(tmp_path / "now", [result("a", worst=worst)])
+    for run, grade in zip(runs, (was, now), strict=True):
+        with editing(run) as info:
+            info["targets"][0]["grade"] = {"float32": grade}
     (changes,) = compare(*map(read_run, runs)).targets
-    return changes
+    assert [(m.worst_was, m.worst_now) for m in changes.accuracy] == ([moved] if moved else [])
+    assert (changes.verdict, changes.worse) == (verdict, verdict.startswith("worse"))
 
 
-def test_a_wider_grade_is_worse_and_a_tighter_one_is_not(tmp_path: Path) -> None:
-    down = accuracy(tmp_path / "down", {"float32": "strict"}, {"float32": "standard"})
-    assert down.worse
-    assert down.verdict == "worse: accuracy in float32 is down from strict to standard"
-    up = accuracy(tmp_path / "up", {"float32": "standard"}, {"float32": "strict"})
-    assert not up.worse
-    assert [moved.type for moved in up.accuracy] == ["float32"]
-
-
-def test_errors_that_moved_are_told_and_those_that_hardly_did_are_not(tmp_path: Path) -> None:
-    moved = accuracy(tmp_path / "far", {}, {}, worst=0.4)
-    assert [(m.worst_was, m.worst_now) for m in moved.accuracy] == [(0.21, 0.4)]
-    assert not moved.worse
-    assert accuracy(tmp_path / "near", {}, {}, worst=0.211).accuracy == ()
-
-
-def warnings(tmp_path: Path, **changed: Any) -> str:
+@pytest.mark.parametrize(
+    ("changed", "warning"),
+    [
+        ({}, ""),
+        ({"profile": "smoke"}, "profile: core, then smoke"),
+        ({"selection": NARROWED}, "selected: everything, then type float32"),
+        ({"digests": {"LSTM-14": "00"}}, "differ for LSTM-14"),
+        ({"onnxspec": "9"}, "release of onnxspec"),
+        ({"complete": False}, "did not finish"),
+    ],
+)
+def test_what_makes_runs_less_than_comparable_is_said(tmp_path: Path, changed: dict[str, Any], warning: str) -> None:
     runs = run_of(tmp_path / "was", [result("a")]), run_of(tmp_path / "now", [result("a")], **changed)
-    return "\n".join(compare(*map(read_run, runs)).warnings)
-
-
-def test_what_makes_runs_less_than_comparable_is_said(tmp_path: Path) -> None:
-    assert warnings(tmp_path / "0") == ""
-    assert "profile: core, then smoke" in warnings(tmp_path / "1", profile="smoke")
-    narrowed = {"op": [], "since_version": [], "type": ["float32"], "case": [], "directories": []}
-    assert "selected: everything, then type float32" in warnings(tmp_path / "2", selection=narrowed)
-    assert "differ for LSTM-14" in warnings(tmp_path / "3", digests={"LSTM-14": "00"})
-    assert "release of onnxspec" in warnings(tmp_path / "4", onnxspec="9")
-    assert "did not finish" in warnings(tmp_path / "5", complete=False)
+    warnings = "\n".join(compare(*map(read_run, runs)).warnings)
+    assert warning in warnings
+    assert bool(warning) == bool(warnings)
 
 
 def test_targets_are_paired_by_name_and_alone_by_being_alone(tmp_path: Path) -> None:
