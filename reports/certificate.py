@@ -10,12 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from msgspec import Struct
-
 from ..cases.specs.family import family_of
 from ..cases.specs.features import WORDS
 from ..cases.specs.quantizing import QUANTIZED
-from ..conformance.border.strict_json import MalformedJson, typed
 from ..conformance.certifying.records import RowRecord, StatementRecord
 from ..conformance.judging.judgement import Verdict
 from ..conformance.results.records import TargetRecord
@@ -27,6 +24,7 @@ from .page import report_on
 from .run import Run, read_runs
 from .subject import operator_of, subjects_of
 from .templates import html_of
+from .text import flattened
 
 _MOST_WORDS = 4  # features that a line names one by one
 
@@ -52,31 +50,6 @@ class Requirement(NamedTuple):
     def result(self) -> str:
         """``wrong`` if one case is, else ``pass`` if one passes, else ``not judged``."""
         return "wrong" if self.wrong else "pass" if self.passed else "not judged"
-
-
-class _Package(Struct):
-    """Python package that is loaded in the worker, with a digest of its files."""
-
-    name: str
-    version: str
-    sha256: str
-
-
-class _Device(Struct):
-    """Display controller or processing accelerator, as the bus names it."""
-
-    id: str
-    driver: str
-    driver_version: str
-
-
-class _Measured(Struct):
-    """A worker's measurements of itself, in the description of a target; ``workers/measuring.py`` makes them."""
-
-    system: str
-    processor: str
-    devices: tuple[_Device, ...]
-    packages: tuple[_Package, ...]
 
 
 def write_certificate(out: Path, run: Path, statement: StatementRecord) -> None:
@@ -317,19 +290,14 @@ def _remarks(statement: StatementRecord) -> Iterator[str]:
 
 
 def _environment(description: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield a target's description of itself, and the measurements of its worker."""
-    yield "Runtime", f"{description.get('runtime', '')} {description.get('version', '')}".strip()
-    for key, name in (("provider", "Provider"), ("device", "Device"), ("build", "Build")):
-        if text := str(description.get(key) or ""):
-            yield name, text[:200]
-    try:
-        measured = typed(description.get(MEASURED), _Measured)
-    except MalformedJson:
-        yield "Measured", "nothing: this target's worker does not measure itself"
+    """Yield a target's description of itself, and the measurements of its worker, as pairs of name and text."""
+    own = flattened({key: value for key, value in description.items() if key != MEASURED})
+    yield from ((name, text) for name, text in own if text)
+    measured = description.get(MEASURED)
+    if not isinstance(measured, dict):
+        yield MEASURED, "nothing: this target's worker does not measure itself"
         return
-    yield "System", measured.system
-    yield "Processor", measured.processor
-    for device in measured.devices:
-        yield "On the bus", f"{device.id}, driver {device.driver or 'none'} {device.driver_version}".strip()
-    for package in measured.packages:
-        yield f"{package.name} {package.version}", package.sha256
+    for key in ("system", "processor", "devices", "packages"):
+        value = measured.get(key)
+        for entry in value if isinstance(value, list) else [value]:
+            yield key, ", ".join(f"{name} {text}".strip() for name, text in flattened(entry))
