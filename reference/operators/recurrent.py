@@ -23,7 +23,7 @@ from ..recurrent.agreement import Expected, special_mismatches
 from ..recurrent.cell import Cell, register_cell
 from ..recurrent.computation import computation_of, steps_of
 from ..recurrent.configuration import RECURRENT_QUESTIONS, Configuration, configure, open_questions_of
-from ..recurrent.expectation import Expectation, Expecting, bounds
+from ..recurrent.expectation import Expectation, bounds, expect
 from ..recurrent.node import Diagnostic, Node, StatedSize, Written
 from ..recurrent.rnn import CELLS, run
 from .operator import Classes, Conforming, Operator, register
@@ -91,14 +91,14 @@ def _document(cell: Cell) -> Document:
 
 
 def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> list[Expected]:
-    """Return the expected outputs of each run: :class:`..recurrent.expectation.Expecting` of several runs.
+    """Return the expected outputs of each run; several are evaluated in one batch.
 
     several
         Each run's outputs by name, of the right shapes. Without Y nothing of a run is known beforehand.
 
     Raise IllegalNode.
     """
-    free = cache(Expecting(node, inputs, {}))
+    free = cache(partial(expect, node, inputs, {}))
     each = [Expected(free, outputs) for outputs in several]
     reported = [number for number, outputs in enumerate(several) if "Y" in outputs]
     c = configure(node, inputs)
@@ -108,7 +108,7 @@ def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> lis
     for start in range(0, len(reported), most):
         numbers = reported[start : start + most]
         if len(numbers) == 1:
-            each[numbers[0]] = Expected(Expecting(node, inputs, several[numbers[0]]), several[numbers[0]])
+            each[numbers[0]] = Expected(partial(expect, node, inputs, several[numbers[0]]), several[numbers[0]])
             continue
         stack = _Stack(c, node, inputs, [several[number] for number in numbers])
         for place, number in enumerate(numbers):
@@ -126,7 +126,7 @@ class _Stack:
     def __init__(self, c: Configuration, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> None:
         self._N, self._batch_first = c.N, c.layout == 1
         Y = np.concatenate([outputs["Y"] for outputs in several], self._rows("Y"))
-        self._together = cache(Expecting(node, inputs, {"Y": Y}, len(several)))
+        self._together = cache(partial(expect, node, inputs, {"Y": Y}, runs=len(several)))
 
     def _rows(self, output: str) -> int:
         """Return the batch axis of an output."""
@@ -210,7 +210,7 @@ class RecurrentOperator(Operator):
     ) -> list[Expectation]:
         """Return the expected outputs with their bounds, of a correct target or of one with these faults."""
         if not faults:
-            return Expecting(node, inputs, observed)(accuracy, interpretations)
+            return expect(node, inputs, observed, accuracy, interpretations)
         from ..faults.contexts import reported_steps
 
         Y = reported_steps(self.computation(node, inputs, interpretations), observed)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -22,14 +21,14 @@ from numpy.typing import NDArray
 
 from ..documents.clauses import clause_named
 from ..documents.interpretations import Interpretations
-from ..numbers.accuracy import Budget, budget
+from ..numbers.accuracy import budget
 from ..numbers.bounded import Bounded, Mask
 from ..numbers.bounding import LEAST_SINGLE, Bounding, Radius, in_double
 from ..numbers.plain import Plain
-from .computation import Computation, computation_of, tensors_of
+from .computation import Computation, computation_of
 from .configuration import Configuration, configure, in_layout, steps_first
 from .node import Node
-from .rnn import Memo, is_large, run
+from .rnn import is_large, run
 
 # A radius above this share of the signal has nothing to say for a target that lies within, step by step or free: a
 # kernel whose every output is 1 % too large would.
@@ -85,50 +84,43 @@ ExpectationsBy = Callable[[str, Interpretations | None], list[Expectation]]
 """Function from an accuracy class and interpretations to the expected outputs of one run."""
 
 
-class Expecting:
-    """Expected outputs of a node in one run, for several accuracy classes and interpretations.
+def expect(
+    node: Node,
+    inputs: Mapping[str, NDArray[Any]],
+    observed: Mapping[str, NDArray[Any]],
+    accuracy: str = "standard",
+    interpretations: Interpretations | None = None,
+    *,
+    runs: int = 1,
+) -> list[Expectation]:
+    """Return the expected outputs of `node` for these inputs.
 
-    Products that these have in common are computed once.
+    observed
+        The target's outputs by name. A Y of the right shape makes the judgement step-local.
+    accuracy
+        Name of an accuracy class.
+    runs
+        Number of runs on the same inputs, whose outputs stand side by side in the batch.
+
+    Raise IllegalNode if the document does not allow the node, ValueError for an unknown class.
     """
-
-    def __init__(
-        self, node: Node, inputs: Mapping[str, NDArray[Any]], observed: Mapping[str, NDArray[Any]], runs: int = 1
-    ) -> None:
-        """Prepare expectations.
-
-        observed
-            The target's outputs by name. A Y of the right shape makes the judgement step-local.
-        runs
-            Number of runs on the same inputs, whose outputs stand side by side in the batch.
-        """
-        self._node, self._inputs, self._observed, self._runs = node, inputs, observed, runs
-        self._memos: dict[tuple[Budget, Radius], Memo] = {}
-
-    @cached_property
-    def _tensors(self) -> dict[str, NDArray[Any]]:
-        return tensors_of(self._inputs, self._node.operator.tensors)
-
-    def __call__(self, accuracy: str = "standard", interpretations: Interpretations | None = None) -> list[Expectation]:
-        """Return the expected outputs. Raise IllegalNode if the document does not allow the node, ValueError for an
-        unknown class."""
-        one = Computation(configure(self._node, self._inputs, interpretations), self._tensors)
-        computation = one if self._runs == 1 else _side_by_side(one, self._runs)
-        c, reported = computation.configuration, self._observed.get("Y")
-        allowed, radii = budget(accuracy, c.format.name), _radii(computation, self._observed)
-        Y = None if reported is None else steps_first(reported.astype(np.float64), c.layout)
-        exact = self._node.exact and allowed.exact_possible
-        if exact and interpretations is not None:  # with other functions or coefficients numbers may be rounded
-            exact = one.configuration.equivalence_key == configure(self._node, self._inputs).equivalence_key
-        with np.errstate(over="ignore", invalid="ignore"):
-            if exact:
-                outputs = run(c, computation.inputs, Plain())
-                numbers = {name: Bounded(value, np.zeros_like(value), allowed) for name, value in outputs.items()}
-            else:
-                memo = self._memos.setdefault((_of_sums(accuracy, c.format.name), radii), {})
-                numbers = run(c, computation.inputs, Bounding(allowed, radii=radii), Y, memo)
-                if radii is np.float32:
-                    numbers = {name: in_double(number, allowed) for name, number in numbers.items()}
-            return _expectations(c, numbers, Y, Bounding(allowed))
+    one = computation_of(node, inputs, interpretations)
+    computation = one if runs == 1 else _side_by_side(one, runs)
+    c, reported = computation.configuration, observed.get("Y")
+    allowed, radii = budget(accuracy, c.format.name), _radii(computation, observed)
+    Y = None if reported is None else steps_first(reported.astype(np.float64), c.layout)
+    exact = node.exact and allowed.exact_possible
+    if exact and interpretations is not None:  # with other functions or coefficients numbers may be rounded
+        exact = one.configuration.equivalence_key == configure(node, inputs).equivalence_key
+    with np.errstate(over="ignore", invalid="ignore"):
+        if exact:
+            outputs = run(c, computation.inputs, Plain())
+            numbers = {name: Bounded(value, np.zeros_like(value), allowed) for name, value in outputs.items()}
+        else:
+            numbers = run(c, computation.inputs, Bounding(allowed, radii=radii), Y)
+            if radii is np.float32:
+                numbers = {name: in_double(number, allowed) for name, number in numbers.items()}
+        return _expectations(c, numbers, Y, Bounding(allowed))
 
 
 def _side_by_side(one: Computation, runs: int) -> Computation:
@@ -139,13 +131,6 @@ def _side_by_side(one: Computation, runs: int) -> Computation:
     batched = {"X", *(f"initial_{name}" for name in ("h", *c.cell.inner))} & one.inputs.keys()
     tiled = {name: np.concatenate([one.inputs[name]] * runs, 1 - c.layout) for name in batched}
     return Computation(several, {**one.inputs, **tiled})
-
-
-@cache
-def _of_sums(accuracy: str, type_name: str) -> Budget:
-    """Return the part of a class that concerns sums: classes that differ only in the cost of activations, such as
-    strict and standard, share their sums."""
-    return replace(budget(accuracy, type_name), name="", a=0.0, b=0.0)
 
 
 def bounds(

@@ -168,13 +168,13 @@ def in_order(tensor: Any, positions: Order) -> Any:
 _BLOCK = 1 << 17
 """Numbers of a block of steps that are computed at once. Larger arrays leave a processor's cache."""
 
-_KEPT = 1 << 15
-"""Numbers of the sums of a direction that are kept for other interpretations and classes. More would fill memory."""
+_LARGE = 1 << 15
+"""Numbers of the sums of a direction from which on memory is what a node costs."""
 
 
 def is_large(c: Configuration) -> bool:
-    """Return whether the sums of a direction are too large to be kept."""
-    return c.T * c.N * len(c.cell.gates) * c.H > _KEPT
+    """Return whether the cost of a node is memory."""
+    return c.T * c.N * len(c.cell.gates) * c.H > _LARGE
 
 
 class Direction:
@@ -186,14 +186,11 @@ class Direction:
         Numbers that replace `before` in products.
     wait
         Steps that each row waits before its first one (``by_clock`` of the operands); None: no row waits.
-    sums
-        Xt*(W^T) + Wb and Ht-1*(R^T) + Rb of all steps, once they are computed; not of large nodes.
     """
 
     def __init__(self, c: Configuration, tensors: Tensors, arithmetic: Any, d: int, observed: Any) -> None:
         cell, H, rows = c.cell, c.H, len(c.cell.gates) * c.H
         self.arithmetic, self.blocks = arithmetic, blocks_of(cell.gates, H)
-        self.sums: tuple[Number, Number] | None = None
         self._of_gates: dict[str, tuple[Any, Number]] = {}
         positions = processing_order(c.T, c.lengths, c.directions[d])
         self.X = self._number(in_order(tensors["X"] if c.layout == 0 else tensors["X"].transpose(1, 0, 2), positions))
@@ -255,16 +252,12 @@ def initial_state(c: Configuration, tensors: Tensors, name: str, d: int) -> Any:
     return tensor[d if c.layout == 0 else (slice(None), d)]
 
 
-Memo = dict[Any, Direction]
-
-
 def states_of(
     c: Configuration,
     tensors: Tensors,
     arithmetic: Any,
     d: int,
     observed: Any = None,
-    memo: Memo | None = None,
     noted: dict[str, list[Number]] | None = None,
 ) -> States:
     """Return H and the inner states of one direction after each step, (T, N, H) in processing order.
@@ -272,16 +265,10 @@ def states_of(
     observed
         Y (T, D, N, H) that a target reported, in float64 or as a number. Each step then starts from the reported state
         (step-local). None: each step starts from the computed one (free run).
-    memo
-        Directions that other interpretations of this node have used with the same arithmetic and `observed`.
     noted
         Gets the values of gates by letter (:class:`.cell.Parameters`).
     """
-    memo = {} if memo is None else memo
-    key = d, c.transposes, c.operands
-    if key not in memo:
-        memo[key] = Direction(c, tensors, arithmetic, d, observed)
-    direction = memo[key]
+    direction = Direction(c, tensors, arithmetic, d, observed)
     functions = zip(c.activations[d], c.clips, strict=True)
     p = Parameters(
         tuple(partial(arithmetic.activate, function, clip=clip) for function, clip in functions),
@@ -312,13 +299,8 @@ def _step_local(c: Configuration, p: Parameters, direction: Direction) -> list[S
         # of the time. Up to 32 MiB, it keeps arrays as large as the largest one freed so far.
         np.empty((1 << 25) - (1 << 16), np.uint8)
     for steps in _blocks(c):
-        sums = direction.sums
-        if sums is None:
-            X, H = direction.X[steps], direction.multiplied[steps]
-            sums = direction.input_sums(X), direction.recurrent_sums(H)
-        if not is_large(c):
-            direction.sums = sums
-        XW, HR = (Gates(total, direction.blocks) for total in sums)
+        XW = Gates(direction.input_sums(direction.X[steps]), direction.blocks)
+        HR = Gates(direction.recurrent_sums(direction.multiplied[steps]), direction.blocks)
         p.t = steps.start
         states.append(c.cell.equations(p, XW, HR, direction.before[steps], *inner))
         inner = tuple(p.arithmetic.carry_state(state[-1]) for state in states[-1][1:])
@@ -384,10 +366,8 @@ def _last(c: Configuration, tensors: Tensors, state: Number, name: str, d: int, 
     return arithmetic.where((c.lengths > 0)[:, np.newaxis], last, start)
 
 
-def run(
-    c: Configuration, tensors: Tensors, arithmetic: Any, observed: Any = None, memo: Memo | None = None
-) -> dict[str, Number]:
+def run(c: Configuration, tensors: Tensors, arithmetic: Any, observed: Any = None) -> dict[str, Number]:
     """Return all outputs of a node by name, in its layout. Arguments are those of :func:`states_of`."""
     directions = range(len(c.directions))
-    states = [states_of(c, tensors, arithmetic, d, observed, memo) for d in directions]
+    states = [states_of(c, tensors, arithmetic, d, observed) for d in directions]
     return outputs_of(c, tensors, states, arithmetic)

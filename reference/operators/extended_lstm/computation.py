@@ -126,20 +126,19 @@ class ExtendedComputation(Computation):
     def _states(self, d: int, tensors: Mapping[str, Any], arithmetic: Leveled, seen: Array | None) -> States:
         """Return the states of one direction after each step, (T, N, H) in processing order."""
         c = self.configuration
+        if self.shift is _nothing or seen is None or not c.T:
+            return states_of(c, tensors, arithmetic, d, seen)
         direction = Direction(c, tensors, arithmetic, d, seen)
-        memo = {(d, c.transposes, c.operands): direction}
-        if self.shift is _nothing or direction.before is None:
-            return states_of(c, tensors, arithmetic, d, seen, memo)
         total = direction.input_sums(direction.X).value + direction.recurrent_sums(direction.before).value
         added = np.broadcast_to(self.shift(direction, total), total.shape)
         if not added.any():
-            return states_of(c, tensors, arithmetic, d, seen, memo)
+            return states_of(c, tensors, arithmetic, d, seen)
 
         def equations(p: Parameters, XW: Gates, HR: Gates, *states: Any) -> States:
             more = p.arithmetic.exact(added[p.t : p.t + len(XW.number)])
             return c.cell.equations(p, Gates(XW.number + more, XW.blocks), HR, *states)
 
-        return states_of(replace(c, cell=replace(c.cell, equations=equations)), tensors, arithmetic, d, seen, memo)
+        return states_of(replace(c, cell=replace(c.cell, equations=equations)), tensors, arithmetic, d, seen)
 
 
 def computation_of(node: ExtendedLSTM, state: str = "quantized") -> ExtendedComputation:
