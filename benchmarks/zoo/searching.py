@@ -9,7 +9,6 @@ from onnxspec.cases import operator_versions
 from onnxspec.conformance.fuzzing.search import Search
 from onnxspec.conformance.judging.judgement import FAILING
 from onnxspec.conformance.probes.stream import tried
-from onnxspec.conformance.results.result import Result, result_of
 from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.reference import FORMATS
@@ -22,12 +21,10 @@ def first_failing(batch: ModuleType, fault: str | None, seed: int, seconds: floa
     options = {"batch": str(batch.__file__)} | ({} if fault is None else {"fault": fault})
     target = Target(f"{batch.__name__}:{fault}", str(_ADAPTER), options)
     search = Search(list(operator_versions()), tuple(FORMATS), seed, seconds, cases)
-    results: list[Result] = []
     with TargetProcess(target) as process:
         process.start()
-        while probes := search.next_cases(results):
+        while probes := search.next_cases():
             for one in tried(process, probes, target.accuracy):
                 if one.judgement.verdict in FAILING:
                     return one.probe.id
-                results.append(result_of(one.probe, target.name, one.judgement, one.seconds, None, ""))
     return None

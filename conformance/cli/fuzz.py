@@ -40,8 +40,7 @@ def fuzz(
 ) -> None:
     """Run random cases beyond the profiles, and report failures as run does.
 
-    Any legal configuration may be drawn. Half of the cases are near passing ones with large errors. Exit code 0: every
-    failing result was expected; 1: one was not; 2: bad arguments; 3: the target could not start.
+    Exit code 0: every failing result was expected; 1: one was not; 2: bad arguments; 3: the target could not start.
     """
     chosen = target_called(target, targets_file)
     selection = selection_of("core", op, type)

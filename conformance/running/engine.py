@@ -193,7 +193,7 @@ class TargetRunner:
         target, results = self._target, self._run.results
         with self._run.guarded("choosing what follows"):
             if self._plan.draws is not None:
-                following = iter(partial(self._plan.draws, results), [])
+                following = iter(self._plan.draws, [])
             else:
                 fills = self._plan.fills and self._plan.can_fill
                 following = iter([cases_to_add(self._whole.plan, target, results)] if fills else [])
