@@ -40,7 +40,6 @@ def judge(
     outcomes: Sequence[Outcome],
     accuracy: str = "standard",
     *,
-    wider: bool = True,
     answers: bool = True,
 ) -> Judgement:
     """Return the verdict on a case.
@@ -49,8 +48,6 @@ def judge(
         The case's own trial, and its all-outputs run if it has one; and the target's outcome of each.
     accuracy
         Name of the accuracy class by which the target is judged.
-    wider
-        Whether to try wider classes to distinguish ``inaccurate`` from ``wrong``; if not, all are ``wrong``.
     answers
         Whether to find, for a pass, the interpretations that it proves, and whether the strict class holds. If not, its
         interpretations are some by which it passes.
@@ -58,7 +55,7 @@ def judge(
     Raise IllegalNode if the document does not allow the node with its inputs. A trial with a violation does not raise:
     its node must be refused, and its second trial is the same node without the violation.
     """
-    return judge_each(trials, [outcomes], accuracy, wider=wider, answers=answers)[0]
+    return judge_each(trials, [outcomes], accuracy, answers=answers)[0]
 
 
 def judge_each(
@@ -75,6 +72,8 @@ def judge_each(
 
     several
         For each target or run, the outcomes of the trials.
+    wider
+        Whether to try wider classes to distinguish ``inaccurate`` from ``wrong``; if not, all are ``wrong``.
     """
     read_runs = [read(trials, outcomes) for outcomes in several]
     runs = iter(with_expectations([run for runs in read_runs if isinstance(runs, ReadRuns) for run in runs.runs]))

@@ -52,9 +52,9 @@ def with_tensors(c: Computation, names: str, change: Callable[[Array], Array]) -
     return with_inputs(c, **{n: change(c.inputs[n]) for n in names if n in c.inputs})
 
 
-def with_states(c: Computation, change: Callable[[Array], Array], names: tuple[str, ...] = ()) -> Computation:
-    """Return the computation with its initial states changed, if present: all, or those named (``h``, ``c``)."""
-    chosen = [f"initial_{name}" for name in names or ("h", *c.configuration.cell.inner)]
+def with_states(c: Computation, change: Callable[[Array], Array]) -> Computation:
+    """Return the computation with its initial states changed, if present."""
+    chosen = [f"initial_{name}" for name in ("h", *c.configuration.cell.inner)]
     return with_inputs(c, **{n: turned(c, change(turned(c, c.inputs[n]))) for n in chosen if n in c.inputs})
 
 
@@ -239,15 +239,14 @@ def with_outputs(
     *,
     Y: Callable[[Array], Array] | None = None,
     states: Callable[[Array], Array] | None = None,
-    names: tuple[str, ...] = (),
 ) -> Outputs:
-    """Return the outputs with Y changed, and all states or the named ones (``Y_h``, ``Y_c``)."""
+    """Return the outputs with Y changed, and all last states."""
     layout = c.configuration.layout
     result = dict(outputs)
     for name, array in outputs.items():
         if name == "Y" and Y is not None:
             result[name] = in_layout(Y(steps_first(array, layout).copy()), layout)
-        if name != "Y" and states is not None and (not names or name in names):
+        if name != "Y" and states is not None:
             result[name] = turned(c, states(turned(c, array).copy()))
     return result
 
@@ -259,7 +258,6 @@ def output_fault(
     *,
     Y: Callable[[Computation, Array], Array] | None = None,
     states: Callable[[Computation, Array], Array] | None = None,
-    names: tuple[str, ...] = (),
     **fields: Any,
 ) -> None:
     """Register a fault that changes outputs as :func:`with_outputs` does, by functions of (computation, Y or last
@@ -267,7 +265,7 @@ def output_fault(
 
     def wrong(compute: Compute, c: Computation) -> Outputs:
         of_y, of_states = (None if change is None else partial(change, c) for change in (Y, states))
-        return with_outputs(c, compute(c), Y=of_y, states=of_states, names=names)
+        return with_outputs(c, compute(c), Y=of_y, states=of_states)
 
     fault_of_run(id, clause, words, wrong, **fields)
 

@@ -11,9 +11,9 @@ from ...recurrent.configuration import steps_first
 from ..alterations import (
     in_reverse,
     output_fault,
+    turned,
     with_inputs,
     with_lengths,
-    with_outputs,
     with_steps,
 )
 from ..fault import ALL_BUT_BFLOAT16, Array, Compute, Outputs, fault, fault_of_run
@@ -48,7 +48,7 @@ def _hidden_from_y(compute: Compute, c: Computation, last: Callable[[Array, Arra
     if not c.configuration.T:
         return outputs
     Y = steps_first(outputs["Y"], c.configuration.layout)
-    return with_outputs(c, outputs, states=lambda state: last(Y, state), names=("Y_h",))
+    return {**outputs, "Y_h": turned(c, last(Y, turned(c, outputs["Y_h"])))}
 
 
 fault_of_run("outputs.last-row-of-tensor", "outputs.last-hidden",

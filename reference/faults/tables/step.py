@@ -158,7 +158,7 @@ fault("initial-states.read-batch-first", "initial-states",
     "Reads the initial states of both directions as if the batch were their first axis.",
     lambda c: with_states(c, _batch_first) if c.configuration.layout == 0 else c)
 fault("initial-h.bounded", "initial-states", "Bounds initial_h to between -1 and 1, as if Tanh had given it.",
-    lambda c: with_states(c, lambda states: np.clip(states, -1.0, 1.0), ("h",)))
+    lambda c: with_inputs(c, initial_h=np.clip(c.inputs["initial_h"], -1.0, 1.0)) if "initial_h" in c.inputs else c)
 fault("initial-h.single-step-ignored", "shapes.one",
     "Leaves the product with R out of sequences of one step, as if they began from zero.",
     lambda c: with_tensors(c, "R", np.zeros_like) if c.configuration.T == 1 else c)
