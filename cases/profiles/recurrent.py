@@ -156,21 +156,6 @@ class CellFamily(Family):
         """Return the values that fields may have without some traits."""
         return left_of(op, lacks, self.spec)
 
-    def crossed(self, spec: CaseSpec, other: CaseSpec, names: Collection[str]) -> CaseSpec | None:
-        """Return a case with some fields of another one; coefficients are taken together with their functions."""
-        if "direction" not in names and "activations" in names and other.directions != spec.directions:
-            return None
-        row = {name: getattr(spec, name) for name in spec.__dataclass_fields__ if name not in ("op", "version")}
-        row |= {name: getattr(other, name) for name in names}
-        if "activations" in names:
-            row |= {"alpha": other.alpha, "beta": other.beta}
-        legal = settle(row, search=True, axes=spec.axes)
-        try:
-            crossed: CaseSpec = self.spec(spec.op, spec.version, **legal)
-            return crossed
-        except (ValueError, TypeError):
-            return None
-
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
         """Return a Hypothesis strategy of valid cases."""
         from ..specs.drawing import recurrent_cases  # imports Hypothesis, so only on demand

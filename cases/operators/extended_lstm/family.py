@@ -239,7 +239,6 @@ class _Extended(CellFamily):
             richer += [{**more, name: (scale / 2, zero_point)}, {**more, name: (scale, aside)}]
         return richer
 
-    crossed = Family.crossed
     without = Family.without  # draws take no bounds, so cases with missing features are left out afterwards
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
