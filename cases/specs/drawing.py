@@ -35,7 +35,7 @@ _ELSEWHERE = {
     **dict.fromkeys("TNIH", "max_steps, max_rows, max_inputs and max_size"),
     **dict.fromkeys(("activations", "alpha", "beta"), "activations"),
 }
-_LIMITS = ("min_steps", "max_steps", "min_rows", "max_rows", "max_inputs", "max_size")
+_LEAST = {"min_steps": 0, "min_rows": 0, "max_steps": 1, "max_rows": 1, "max_inputs": 1, "max_size": 1}
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,13 @@ class Bounds:
     only: Mapping[str, Collection[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in _LIMITS:
+        for name, least in _LEAST.items():
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool):
                 raise ValueError(f"{name} is an integer, not {value!r}")
-        for name in ("min_steps", "min_rows"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} is 0 or more, not {getattr(self, name)}")
-        for name, least in (
-            *(("max_steps", max(1, self.min_steps)), ("max_rows", max(1, self.min_rows))),
-            *(("max_inputs", 1), ("max_size", 1)),
-        ):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is {least} or more, not {getattr(self, name)}")
+            bound = max(least, getattr(self, name.replace("max", "min"), 0))
+            if value < bound:
+                raise ValueError(f"{name} is {bound} or more, not {value}")
 
 
 def listed(name: str, values: str | Collection[str]) -> list[str]:
