@@ -22,7 +22,7 @@ from onnx import ModelProto, TensorProto, ValueInfoProto
 
 from ...reference.errors import DirectoryError
 from ..specs.model import array_of, tensor_proto
-from .external_data import CASE_BYTES, DEPTH, Room, is_pointer, take_in
+from .external_data import DEPTH, Room, is_pointer, take_in
 
 Array = NDArray[Any]
 Proto = TypeVar("Proto", ModelProto, TensorProto)
@@ -141,8 +141,8 @@ def _models(folder: Path) -> list[Path]:
     return [named] if named.is_file() else sorted(p for p in _entries(folder) if p.suffix == ".onnx" and p.is_file())
 
 
-def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
-    """Read a test case, but not one with more than `size` bytes.
+def read_directory(folder: Path) -> CaseDirectory:
+    """Read a test case, but not one with more than CASE_BYTES.
 
     Files are matched with the graph by the names of their tensors, or by position if those are not the graph's. A graph
     input that is also an initializer may be given or not.
@@ -150,7 +150,7 @@ def read_directory(folder: Path, size: int = CASE_BYTES) -> CaseDirectory:
     Raise DirectoryError, also for a truncated protobuf, for data outside the folder, and for a file that cannot be
     read, is too large, or holds no numeric tensors.
     """
-    room = Room(size)
+    room = Room()
     _require_folder(folder)
     models = _models(folder)
     data_folders = sorted((p for p in _entries(folder) if _DATA_SET.fullmatch(p.name) and p.is_dir()), key=_numbered)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper
 
 CASE_BYTES = 512 << 20
-"""Default limit of a test case in bytes: file sizes, and sizes of tensors by their shapes.
+"""Limit of a test case in bytes: file sizes, and sizes of tensors by their shapes.
 
 A layer of 2048 units takes 128 MiB, and data is held four times: as bytes, messages, arrays and a job.
 """
@@ -19,10 +19,11 @@ A layer of 2048 units takes 128 MiB, and data is held four times: as bytes, mess
 DEPTH = 64
 """Greatest depth of folders below the requested one. Paths end at 4,096 characters anyway."""
 
-# The cost of judging a case grows with its steps and with the multiplications in them. A step takes at least about
-# 300 us, so the default limit allows 40 seconds of steps, and 2**38 multiplications, about a minute.
-_BYTES_A_STEP = 1 << 12
-_MULTIPLY_ADDS_A_BYTE = 1 << 9
+MOST_STEPS, MOST_MULTIPLY_ADDS = 1 << 17, 1 << 38
+"""Steps and multiplications of weights that are judged of a test case.
+
+A step takes at least about 300 us, so these are 40 seconds and about a minute.
+"""
 
 
 class TooLarge(ValueError):
@@ -60,16 +61,6 @@ class Room:
         if len(content) > self.size:
             raise TooLarge(f"{name}: grows while it is read")
         return content
-
-
-def steps_in(size: int) -> int:
-    """Return the number of steps that are judged if a case may have `size` bytes."""
-    return size // _BYTES_A_STEP
-
-
-def multiply_adds_in(size: int) -> int:
-    """Return the number of multiplications of weights that are judged if a case may have `size` bytes."""
-    return size * _MULTIPLY_ADDS_A_BYTE
 
 
 _POINTER = b"version https://git-lfs"

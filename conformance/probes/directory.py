@@ -19,7 +19,7 @@ import onnx
 from ...cases import family_of
 from ...cases.axes.quantized import features_of_levels
 from ...cases.directories.directory import CaseDirectory, find_directories, read_directory
-from ...cases.directories.external_data import CASE_BYTES, DEPTH, multiply_adds_in, steps_in
+from ...cases.directories.external_data import DEPTH, MOST_MULTIPLY_ADDS, MOST_STEPS
 from ...cases.directories.graph_reading import NodeGraph, alone, read_node_graph, trials_of
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.features import groups_with, model_features
@@ -207,12 +207,11 @@ def _documented(plain: DirectoryProbe, model: NodeGraph, read: CaseDirectory) ->
 
 def _require_short(id: str, c: Resolved) -> None:
     """Raise DirectoryError for a run with more steps or multiplications than are judged."""
-    steps = steps_in(CASE_BYTES)
-    if steps < c.T:
-        raise DirectoryError(f"{id}: has {c.T} steps, and {steps} are judged at most")
+    if c.T > MOST_STEPS:
+        raise DirectoryError(f"{id}: has {c.T} steps, and {MOST_STEPS} are judged at most")
     work = max(c.T, 1) * len(c.directions) * max(c.N, 1) * c.H * (c.I + c.H) * _MOST_GATES
-    if work > multiply_adds_in(CASE_BYTES):
-        bound = f"{multiply_adds_in(CASE_BYTES):.0e} at most"
+    if work > MOST_MULTIPLY_ADDS:
+        bound = f"{MOST_MULTIPLY_ADDS:.0e} at most"
         raise DirectoryError(f"{id}: takes {work:.0e} multiplications to be judged, and may take {bound}")
 
 
