@@ -36,6 +36,8 @@ of the list covers it. The last sentence is an argument, not a proof; tests run 
 substitution, in blocks or not; in tests the inverse is as good. An inverse by repeated squaring is not: where keys are
 similar, its error is thousands of bounds.
 
+**Exact cases.** Where every number is a small integer, no conforming implementation rounds at all (:func:`is_exact`).
+
 Measured with fourteen implementations (``tests/reference/operators/linear_attention``): at most 0.2 of the bound in
 float32, and 0.97 in half types, where most of the error is the rounding of the result.
 """
@@ -89,6 +91,11 @@ class Costs(Struct, frozen=True):
     flushed: float
     largest: float
     exponentials: tuple[float, float] = (6.0, 4.0)
+
+    @property
+    def exact_below(self) -> float:
+        """Integers up to this value are never rounded."""
+        return 0.25 / max(self.sums, self.held, self.operands)
 
 
 def costs_of(accuracy: str, type: str) -> Costs:
@@ -180,6 +187,8 @@ def bound(attention: Attention, costs: Costs) -> Radii:
         lengths = chunk_lengths(operands.steps, attention.chunk_size)
         local, outputs, state = _run(operands, lengths, costs)
         output_radius, state_radius = _carried(operands, local, len(lengths))
+        if operands.steps and is_exact(attention, operands, costs):
+            output_radius, state_radius = np.zeros_like(output_radius), np.zeros_like(state_radius)
     return Radii(pack(outputs), state, pack(output_radius), state_radius)
 
 
@@ -352,6 +361,31 @@ def _carried(operands: Operands, local: _Local, lengths: int) -> tuple[Array, Ar
     if not steps:
         return outputs.max(axis=0), last.max(axis=0)
     return _SLACK * outputs.max(axis=0), _SLACK * last.max(axis=0)
+
+
+def is_exact(attention: Attention, operands: Operands, costs: Costs) -> bool:
+    """Return whether no conforming implementation rounds any number of a node.
+
+    The node has no decay, because no exponential is exact. Its scale is written in the node and is a power of two,
+    because a root or its reciprocal need not be exact. All other numbers are integers. Sums of their absolute values,
+    in any order and any chunks, are below the integers that the narrowest format holds. For the delta rules every key
+    has at most one entry 1 or -1, and beta is 0, 1 or 2. Then the triangular matrix I + tril(beta K K') holds integers
+    up to 2, and so does its inverse: beta times factors 1 - beta, each of which is -1, 0 or 1.
+    """
+    if not attention.scale or operands.exponent.any() or attention.update_rule in ("gated", "gated_delta"):
+        return False
+    fraction, exponent = np.frexp(abs(operands.scale))
+    arrays = (operands.query, operands.key, operands.value, operands.past)
+    if fraction != 0.5 or abs(int(exponent)) > 16 or not all((array == np.rint(array)).all() for array in arrays):
+        return False
+    size = {name: float(np.abs(getattr(operands, name)).max(initial=0)) for name in ("query", "key", "value", "past")}
+    state = size["past"] + operands.steps * size["key"] * size["value"]
+    if operands.beta is not None:
+        if not np.isin(operands.beta, (0, 1, 2)).all() or size["key"] > 1 or (np.abs(operands.key).sum(-1) > 1).any():
+            return False
+        # A written value is a sum over the earlier steps, each with a factor of the inverse, beta and value up to 2.
+        state = 4 * (operands.steps + 1) * (size["past"] + size["value"])
+    return bool((1 + operands.query.shape[-1] * size["query"]) * state <= costs.exact_below)
 
 
 def returned_radius(value: Array, radius: Array, accuracy: str, type: str) -> Array:

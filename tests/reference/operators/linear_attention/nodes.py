@@ -80,3 +80,22 @@ def draw(seed: int, **fixed: Any) -> Attention:
         one("scale", (0.0, 1.0, 0.25, -0.7)),
         one("chunk_size", (64, 1, 16, 0, 1 << 40)),
     )
+
+
+def draw_exact(seed: int, rule: str = "delta", type: str = "float32") -> Attention:
+    """Return a node of small integers, in which nothing is rounded."""
+    random = np.random.default_rng(seed)
+    B, (Hq, H) = 2, ((1, 1), (4, 2), (3, 3))[seed % 3]
+    T, d_k, d_v = (1, 3, 17, 64, 65, 200)[seed % 6], (4, 8, 5, 16)[seed % 4], 3
+    dtype = FORMATS[type].dtype
+
+    def integers(most: int, *shape: int) -> Array:
+        return random.integers(-most, most + 1, shape).astype(dtype)
+
+    hot = np.eye(d_k)[random.integers(0, d_k, (B, T, H))] * random.choice((-1, 1), (B, T, H, 1))
+    key = hot.reshape(B, T, -1) if rule == "delta" else integers(1, B, T, H * d_k)
+    beta = integers(1, B, T, H) * 0 + random.integers(0, 3, (B, T, H)).astype(dtype) if rule == "delta" else None
+    past = integers(3, B, H, d_k, d_v)
+    return Attention(
+        integers(2, B, T, Hq * d_k), key.astype(dtype), integers(3, B, T, H * d_v), Hq, H, past, None, beta, rule, 0.5
+    )

@@ -25,7 +25,7 @@ from onnxspec.reference.operators.linear_attention.recurrence import RULES, Atte
 
 from .honest import KERNELS, Head, kernel, tensor_cores
 from .loops import by_loops
-from .nodes import draw
+from .nodes import draw, draw_exact
 
 Array = NDArray[Any]
 TYPES = (
@@ -100,6 +100,47 @@ def test_stable_inverses_are_within_the_bound_where_keys_are_alike(T: int, keys:
     numbers = expected(node)
     for compute in KERNELS.values():
         assert max(ratio(number, compute(node)[output]) for output, number in numbers.items()) <= 0.5
+
+
+@pytest.mark.parametrize("type", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("rule", ["linear", "delta"])
+@pytest.mark.parametrize("seed", range(6))
+def test_exact_cases_have_no_error_in_any_kernel(seed: int, rule: str, type: str) -> None:
+    node = draw_exact(seed, rule, type)
+    numbers = expected(node)
+    if type == "float32":
+        assert not any(number.radius.any() for number in numbers.values())
+    for name, compute in KERNELS.items():
+        returned = compute(node)
+        for output, number in numbers.items():
+            exact = number.radius == 0
+            assert (returned[output].astype(np.float64) == number.value)[exact].all(), name
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scale": 0.0},
+        {"scale": 0.3},
+        {"update_rule": "gated_delta"},
+        {"beta": "half"},
+        {"key": "two"},
+        {"value": "fraction"},
+        {"value": "large"},
+    ],
+)
+def test_data_that_round_are_not_exact(change: dict[str, Any]) -> None:
+    node = draw_exact(2)
+    changed = {
+        "half": lambda: node.beta * 0 + np.float32(0.5),
+        "two": lambda: node.key + np.float32(1),
+        "fraction": lambda: node.value + np.float32(0.25),
+        "large": lambda: node.value * np.float32(1 << 20),
+    }
+    change = {name: changed[value]() if value in changed else value for name, value in change.items()}
+    if "update_rule" in change:
+        change["decay"] = np.zeros((*node.beta.shape[:2], node.kv_num_heads), np.float32)
+    assert expected(replace(node, **change))["output"].radius.all()
 
 
 def test_bounds_are_narrow() -> None:
