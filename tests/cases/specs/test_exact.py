@@ -15,7 +15,7 @@ from onnxspec.reference.recurrent.computation import computation_of
 from onnxspec.reference.recurrent.expectation import valid_elements
 from onnxspec.reference.recurrent.rnn import run
 
-from ...reference.dyadic import Proving, provable
+from .dyadic import Proving, provable
 
 
 def _specs():
@@ -59,7 +59,7 @@ def test_no_conforming_implementation_rounds_a_number_of_an_exact_case(id: str) 
 def test_the_error_bound_of_an_exact_case_is_zero_and_kernels_meet_it(id: str) -> None:
     trial = build_case(SPECS[id]).trial
     operator, inputs = operator_for(trial.node), trial.feeds[-1].inputs
-    for name, conforming in sorted(operator.conforming.items())[::4]:
+    for name, conforming in operator.conforming.items():
         if conforming.accuracy != "standard":
             continue
         got = conforming.run(trial.node, inputs)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from numpy.typing import NDArray
 
-from onnxspec.cases import build_case, family_of
 from onnxspec.reference import (
     FAULTS,
     FORMATS,
@@ -199,22 +197,6 @@ def test_its_own_attributes_say_what_is_forbidden(attributes: dict[str, Any], cl
     with pytest.raises(IllegalNode) as raised:
         resolve(dilated(**attributes), tensors())
     assert raised.value.clause == f"com.microsoft.causalconvwithstate.{clause}"
-
-
-def test_onnxruntime_takes_a_state_window_on_cuda_only() -> None:
-    """So there is no CPU kernel by which to judge it, and ``state_window`` stays among the attributes not judged."""
-    runtime = pytest.importorskip("onnxruntime")
-    case = build_case(family_of("com.microsoft::CausalConvWithState").spec())
-    model = onnx.load_model_from_string(case.trial.model)
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    try:
-        runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    except runtime.capi.onnxruntime_pybind11_state.Fail:
-        pytest.skip("this onnxruntime lacks the operator")
-    model.graph.node[0].attribute.append(onnx.helper.make_attribute("state_window", 2))
-    with pytest.raises(Exception, match="does not support state_window > 0"):
-        runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 # Faults that are derived from the operator's form

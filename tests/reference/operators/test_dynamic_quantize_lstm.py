@@ -18,7 +18,6 @@ from onnxspec.reference import (
     faults_of,
     open_questions_of,
     operator_for,
-    run_fault,
 )
 from onnxspec.reference.operators.asking import kill_margin
 
@@ -257,13 +256,6 @@ def test_what_its_document_does_not_allow_is_refused(name: str, change: Any, cla
     with pytest.raises(IllegalNode) as caught:
         evaluate(node, inputs)
     assert caught.value.clause == f"dynamicquantizelstm.{clause}"
-
-
-def test_faults_that_lstm_has_do_what_they_do_there() -> None:
-    node, inputs = drawn(4, D=2)
-    for fault in faults_of(OP, 1):
-        if not fault.accepts:
-            run_fault(fault, node, {name: array.copy() for name, array in inputs.items()})
 
 
 def test_four_readings_of_the_ranges_are_tried_before_all_others() -> None:

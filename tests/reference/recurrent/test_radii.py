@@ -193,17 +193,6 @@ def test_interpolation_of_what_may_overflow_is_in_doubt() -> None:
     assert arithmetic.interpolation(number(0.5), number(3e4), number(-3e4)).doubt is None
 
 
-def test_no_bound_is_infinite_and_puts_sums_in_doubt() -> None:
-    w = budget("fast", "bfloat16")
-    assert w.gamma(32) < np.inf
-    assert w.gamma(33) == np.inf
-    arithmetic = Bounding(w)
-    number = arithmetic.product(arithmetic.exact(np.zeros((1, 33))), arithmetic.weights(np.ones((2, 33)))).settled()
-    assert number.doubt is not None
-    assert number.doubt.all()
-    assert np.isfinite(number.radius).all()
-
-
 # States.
 
 
