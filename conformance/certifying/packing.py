@@ -35,7 +35,6 @@ WAIVERS = "waivers.toml"
 _PACKAGES = ("cases", "conformance", "reference", "reports")
 _KINDS = (".py", ".toml", ".json", ".html", ".css", ".js")
 _TEXT = 200  # characters of a product's and a vendor's name
-_FINDINGS = 60
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -109,7 +108,6 @@ def statement_of(replay: Replay, claim: Claim, waivers: Sequence[WaiverRecord]) 
         waivers=tuple(waivers),
         rows=tuple(map(_granting_nothing, rows)) if trial else rows,
         interpretations={op: {q: " and ".join(a) for q, a in questions.items()} for op, questions in answers.items()},
-        findings=tuple(f"{f['verdict']}: {f['title']} ({len(f['cases'])} cases)" for f in findings[:_FINDINGS]),
     )
 
 

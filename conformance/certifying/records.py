@@ -69,16 +69,16 @@ class LevelRecord(Struct, frozen=True, kw_only=True):
 
 
 class RowRecord(Struct, frozen=True, kw_only=True):
-    """Certificate of one operator version and type, judged by one accuracy class.
+    """Certificate of one operator version and type.
 
     status, level
         ``certified``, ``exceptions`` or ``none``, and the highest level that is reached so; empty for none.
-    cases, fresh
-        Number of planned cases, and of the nonce's among them.
+    fresh
+        Number of cases of the nonce.
     verdicts
-        Number of cases by verdict.
-    failing
-        Failing results but for invalid models that ran, which are ``not_rejected``.
+        Number of planned cases by verdict.
+    not_rejected
+        Number of invalid models that ran.
     unshown
         Features that levels require and no passing case has.
     leaning
@@ -89,13 +89,10 @@ class RowRecord(Struct, frozen=True, kw_only=True):
     domain: str
     version: Count
     type: str
-    accuracy: str
     status: str
     level: str
-    cases: Count
     fresh: Count
     verdicts: dict[str, Count]
-    failing: Count
     not_rejected: Count
     nondeterministic: Count
     unshown: tuple[str, ...]
@@ -155,8 +152,6 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
         Features that the target does not support, in the words of reports.
     reported
         Statements that rest on the vendor's word.
-    findings
-        Titles of all findings, each with its verdict and number of cases.
     date
         The day on which the package was made, as YYYY-MM-DD.
     signer
@@ -185,7 +180,6 @@ class StatementRecord(Struct, frozen=True, kw_only=True):
     waivers: tuple[WaiverRecord, ...]
     rows: tuple[RowRecord, ...]
     interpretations: dict[str, dict[str, str]]
-    findings: tuple[str, ...]
 
 
 class DigestRecord(Struct, frozen=True, kw_only=True):

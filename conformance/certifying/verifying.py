@@ -196,7 +196,7 @@ def _check_records(verification: Verification, again: Replay, files: Mapping[str
         differs.append(f"{STATEMENT}: is written otherwise than onnxspec writes it")
     level_counts = f"{claimed.kind}, {rows}, {counts['exceptions']} with exceptions"
     verification.checks |= {
-        "findings": Check(f"{len(claimed.findings)} findings"),
+        "findings": Check(f"{len(again.entry['findings'])} findings"),
         "levels and statement": Check(level_counts, differs=differs),
         "environment": Check(f"{claimed.runtime} {claimed.runtime_version}", mark="reported"),
         "record": Check(f"{len(again.outcomes)} cases, {len(again.fresh)} in a fresh process"),

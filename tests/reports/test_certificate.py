@@ -36,13 +36,10 @@ ROW = RowRecord(
     domain="",
     version=14,
     type="float32",
-    accuracy="standard",
     status="certified",
     level="sequence",
-    cases=10,
     fresh=4,
     verdicts={"pass": 9, "unsupported": 1},
-    failing=0,
     not_rejected=2,
     nondeterministic=1,
     unshown=("layout1", "input-forget"),
@@ -50,10 +47,10 @@ ROW = RowRecord(
     exceptions=(),
 )
 EXCEPTION = ExceptionRecord(waiver=1, cases=3)
-EXCEPTED = replace(ROW, version=22, status="exceptions", failing=3, exceptions=(EXCEPTION,), unshown=())
+EXCEPTED = replace(ROW, version=22, status="exceptions", exceptions=(EXCEPTION,), unshown=())
 DENIED = replace(ROW.levels[0], status="denied", against=("2 of the cases beyond it fail: a, b",))
 DECLINED = replace(ROW, type="float64", status="none", level="", verdicts={"unsupported": 10})
-FAILING = replace(DECLINED, type="float16", failing=2, verdicts={"pass": 8, "wrong": 2}, levels=(DENIED,))
+FAILING = replace(DECLINED, type="float16", verdicts={"pass": 8, "wrong": 2}, levels=(DENIED,))
 STATEMENT = StatementRecord(
     form=2,
     kind="certificate",
@@ -77,7 +74,6 @@ STATEMENT = StatementRecord(
     waivers=(WaiverRecord(reason="known bug", owner="Jo Doe", expires="2027-01-31", clause="lstm.clip", op="LSTM"),),
     rows=(ROW, EXCEPTED, DECLINED, FAILING),
     interpretations={"LSTM": {"empty": "zero"}},
-    findings=(),
 )
 PACKAGE = {"name": "onnxruntime", "version": "1.31", "files": 9, "sha256": "c" * 64}
 MEASURED = {"system": "Linux", "processor": "a processor", "devices": [], "packages": [PACKAGE], "libraries": []}
