@@ -24,10 +24,10 @@ def start_of(key: str) -> int:
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "little")
 
 
-def bits_from(start: int, count: int) -> NDArray[np.uint64]:
-    """Return `count` numbers of 64 random bits, from the counter that starts at `start`."""
+def bits_of(key: str, count: int) -> NDArray[np.uint64]:
+    """Return `count` numbers of 64 random bits, from the counter of a key."""
     # Arrays of integers wrap around without a warning.
-    z = _counted(count) + np.uint64(start)
+    z = _counted(count) + np.uint64(start_of(key))
     shifted = z >> _30
     z ^= shifted
     z *= _FACTORS[0]
@@ -57,7 +57,7 @@ _FIRST = np.arange(1, 4097, dtype=np.uint64) * np.uint64(STEP)
 
 def integers(key: str, count: int, low: int, high: int) -> NDArray[np.int64]:
     """Return `count` integers in [low, high]; the bias of the remainder does not matter here."""
-    return (bits_from(start_of(key), count) >> np.uint64(16)).astype(np.int64) % (high - low + 1) + low
+    return (bits_of(key, count) >> np.uint64(16)).astype(np.int64) % (high - low + 1) + low
 
 
 def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> Array:
@@ -65,7 +65,7 @@ def uniform(key: str, shape: tuple[int, ...], precision: int, exponent: int) -> 
 
     They are dense in (-2^exponent, 2^exponent), never 0, and each uses all digits of the format.
     """
-    bits = bits_from(start_of(key), math.prod(shape))
+    bits = bits_of(key, math.prod(shape))
     m = bits >> np.uint64(64 - precision)
     m |= _1
     numbers = m.view(np.int64).astype(np.float64)  # below 2^53; unsigned takes twice the time

@@ -127,7 +127,7 @@ def _further(spec: RecurrentSpec, name: str) -> tuple[_Further, ...]:
 def _of_another(spec: RecurrentSpec, columns: int, seeds: Mapping[str, Any]) -> RecurrentSpec:
     """Return a case of another operator that follows a case. Raise ValueError if there is none."""
     op = _neighbour(spec)
-    version = max(v for v in versions_of(op) if v <= _opset(spec, _MOVES[spec.type]))
+    version = max(v for v in versions_of(op) if v <= _opset(spec))
     kept = ("type", "direction", "layout", "T", "N", "H", "bias", "lengths", "weights", "dimensions", "reruns")
     announced = "output_sequence" in operator_version(op, version).attributes
     kind: Any = type(spec)
@@ -150,17 +150,17 @@ def _neighbour(spec: RecurrentSpec) -> str:
     return spec.operators[position - 1 if position else 1]
 
 
-def _opset(spec: RecurrentSpec, needed: int) -> int:
-    """Return the opset of a case's model, raised to at least `needed`."""
+def _opset(spec: RecurrentSpec) -> int:
+    """Return the opset of a case's model, raised to one whose moves accept its type."""
     operator = spec.node.operator
-    return max(needed, operator.since_version if spec.opset == "first" else operator.last_opset)
+    return max(_MOVES[spec.type], operator.since_version if spec.opset == "first" else operator.last_opset)
 
 
 def _joined(trial: Trial, spec: RecurrentSpec, further: Sequence[_Further], name: str) -> Trial:
     """Return a trial with further nodes in its model."""
     model = onnx.load_model_from_string(trial.model)
     graph = model.graph
-    opset = _opset(spec, _MOVES[spec.type]) if name in _CHAINS else model.opset_import[0].version
+    opset = _opset(spec) if name in _CHAINS else model.opset_import[0].version
     graph.node[0].name = FIRST
     bound = [
         Bound(FIRST, trial.node, {f: Source(f) for f in trial.feeds[-1].inputs}, {o: o for o in trial.node.outputs})

@@ -139,6 +139,8 @@ def test_what_cannot_be_quantized_is_refused_and_a_plain_case_is_what_it_was() -
         CaseSpec("LSTM", 14, type="float16", quantization="u8")
     with pytest.raises(ValueError, match="quantization of LSTM-1 is 'none', not 'u8'"):
         CaseSpec("LSTM", 1, quantization="u8")
+    with pytest.raises(ValueError, match=r"quantization of GRU-14 is 'none' with illegal 'layout\.two', not 'u8'"):
+        CaseSpec("GRU", 14, illegal="layout.two", **RICH)
     spec = CaseSpec("GRU", 14, **RICH)
     assert spec.id.startswith("gru-14.float32.bidirectional.")
     assert {"quantized", "quantized-8-bits"} <= features_of(spec)
