@@ -29,11 +29,10 @@ DAY = datetime.timedelta(days=1)
         (claimed(), {"nonce": "4711"}, ["nonce"]),
         # Only a signature shows who gave the product its name.
         (claimed(product="Runtime 9.9"), {}, []),
-        (claimed(kind="certificate"), {}, ["levels and statement"]),
         (claimed(), {"today": TODAY + 31 * DAY}, ["waivers"]),
         (claimed(), {"today": TODAY - DAY}, ["levels and statement"]),
     ],
-    ids=["honest", "nonce", "other nonce", "product", "kind", "expired waiver", "day to come"],
+    ids=["honest", "nonce", "other nonce", "product", "expired waiver", "day to come"],
 )
 def test_what_an_auditor_knows_beside_the_package(
     change: Change, options: dict[str, Any], differing: list[str], certified_files: Files, tmp_path: Path
