@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...cases import Feed, Trial
-from ...reference import Agreement, Expectation, Interpretations, Node, compare, expect, resolve
-from ...reference.operators.asking import steps_of
+from ...reference import Agreement, Expectation, Interpretations, Node, compare, expect, operator_for, resolve
 from ...reference.operators.operator import Resolved, dtype_of
 from ...reference.recurrent.agreement import ratios
 from ...reference.recurrent.node import Steps
@@ -157,7 +156,7 @@ def _compared(title: str, run: NodeRun, accuracy: str, interpretations: Interpre
     node, inputs, outputs = run.node, run.inputs, run.outputs
     c = resolve(node, inputs, interpretations)
     expectations = tuple(expect(node, inputs, outputs, accuracy, interpretations))
-    steps = steps_of(node, inputs, outputs.get(node.operator.outputs[0]), interpretations)
+    steps = operator_for(node).steps(node, inputs, outputs.get(node.operator.outputs[0]), interpretations)
     return Comparison(title, run, c, steps, expectations)
 
 

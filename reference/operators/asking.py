@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..documents.interpretations import USUAL, Interpretations
-from ..recurrent.node import Node, Steps
+from ..recurrent.node import Node
 from .operator import Operator, Resolved, dtype_of, operator_of
 
 if TYPE_CHECKING:
@@ -102,17 +102,6 @@ def returned_in_order(node: Node, inputs: Arrays) -> dict[str, Array]:
         else number.astype(dtype_of(node, resolved, name))
         for name, number in numbers.items()
     }
-
-
-def steps_of(
-    node: Node, inputs: Arrays, reported: Array | None = None, interpretations: Interpretations | None = None
-) -> tuple[Steps, ...]:
-    """Return the intermediate values of every step, by direction. Raise IllegalNode.
-
-    reported
-        The Y that a target reported, in the node's layout; each step then starts from its states.
-    """
-    return operator_for(node).steps(node, inputs, reported, interpretations)
 
 
 def run_fault(

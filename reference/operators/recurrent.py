@@ -23,7 +23,7 @@ from ..recurrent.agreement import Expected, special_mismatches
 from ..recurrent.cell import Cell, register_cell
 from ..recurrent.computation import computation_of, steps_of
 from ..recurrent.configuration import RECURRENT_QUESTIONS, Configuration, configure, open_questions_of
-from ..recurrent.expectation import Expectation, bounds, expect
+from ..recurrent.expectation import Expectation, ExpectationsBy, bounds, expect
 from ..recurrent.node import Diagnostic, Node, StatedSize, Written
 from ..recurrent.rnn import CELLS, run
 from .operator import Classes, Conforming, Operator, register
@@ -110,40 +110,35 @@ def expecting_each(node: Node, inputs: Arrays, several: Sequence[Arrays]) -> lis
         if len(numbers) == 1:
             each[numbers[0]] = Expected(partial(expect, node, inputs, several[numbers[0]]), several[numbers[0]])
             continue
-        stack = _Stack(c, node, inputs, [several[number] for number in numbers])
-        for place, number in enumerate(numbers):
-            each[number] = Expected(partial(stack.expectations, place), several[number])
+        side_by_side = _side_by_side(c, node, inputs, [several[number] for number in numbers])
+        for number, expectations in zip(numbers, side_by_side, strict=True):
+            each[number] = Expected(expectations, several[number])
     return each
 
 
-class _Stack:
-    """Runs side by side in one batch.
+def _side_by_side(c: Configuration, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> Iterator[ExpectationsBy]:
+    """Yield for each of several runs a function that returns its expected outputs, evaluated in one batch.
 
     Rows are independent, or operands know the number of runs. An evaluation of tiny tensors costs as much as its calls,
     which hardly depend on the number of rows.
     """
 
-    def __init__(self, c: Configuration, node: Node, inputs: Arrays, several: Sequence[Arrays]) -> None:
-        self._N, self._batch_first = c.N, c.layout == 1
-        Y = np.concatenate([outputs["Y"] for outputs in several], self._rows("Y"))
-        self._together = cache(partial(expect, node, inputs, {"Y": Y}, runs=len(several)))
+    def batch_axis(output: str) -> int:
+        return 0 if c.layout == 1 else 2 if output == "Y" else 1
 
-    def _rows(self, output: str) -> int:
-        """Return the batch axis of an output."""
-        if self._batch_first:
-            return 0
-        return 2 if output == "Y" else 1
+    Y = np.concatenate([outputs["Y"] for outputs in several], batch_axis("Y"))
+    together = cache(partial(expect, node, inputs, {"Y": Y}, runs=len(several)))
 
-    def expectations(
-        self, place: int, accuracy: str = "standard", interpretations: Interpretations | None = None
-    ) -> list[Expectation]:
-        """Return the expected outputs of the run at a position."""
-        expectations = []
-        for each in self._together(accuracy, interpretations):
-            own = (slice(None),) * self._rows(each.output) + (slice(place * self._N, (place + 1) * self._N),)
+    def expectations(rows: slice, accuracy: str, interpretations: Interpretations | None) -> list[Expectation]:
+        of_run = []
+        for each in together(accuracy, interpretations):
+            own = (slice(None),) * batch_axis(each.output) + (rows,)
             about, weak = (None if mask is None else mask[own] for mask in (each.about, each.weak))
-            expectations.append(Expectation(each.output, each.number[own], each.clause, about, weak, each.measure))
-        return expectations
+            of_run.append(Expectation(each.output, each.number[own], each.clause, about, weak, each.measure))
+        return of_run
+
+    for run_number in range(len(several)):
+        yield partial(expectations, slice(run_number * c.N, (run_number + 1) * c.N))
 
 
 class RecurrentOperator(Operator):
