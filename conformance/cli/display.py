@@ -97,7 +97,7 @@ class RunDisplay:
             count = len(run.results)
             if time.monotonic() >= self._next_line:
                 self._next_line = time.monotonic() + _PAUSE
-                warn(f"{run.target.name}: {count:,} of {self._total:,} cases")
+                warn(f"{run.target.name}: {count:,} of {self._total:,} cases: {_counts(run).plain}")
             # Counting is cheap but not free: every tenth result is often enough for eyes.
             if not self._progress.disable and (count % 10 == 0 or count == self._total):
                 diagnosing = count == self._total and run.unexpected and self._plan.draws is None

@@ -35,7 +35,8 @@ def conclude(run: Run, target: TargetRun, listed: Iterable[Entry], left_out: str
         Reason why no random cases followed.
     """
     probes = {probe.id: probe for probe in run.plan.probes_of(target.target)}
-    target.stale = no_longer_needed(run.plan, listed, target)
+    with target.guarded("stale entries"):  # which lists the profile of every operator, others' own among them
+        target.stale = no_longer_needed(run.plan, listed, target)
     with target.guarded("findings"):
         findings = target.findings or findings_of(target.results, probes)
         target.findings = final_findings(findings, target.results)
