@@ -134,10 +134,7 @@ def test_a_runtime_that_is_not_installed_comes_with_a_hint() -> None:
     assert could_not_start(parse_target("openvino"), missing).endswith("'onnxspec targets' says what installs it")
     assert could_not_start(parse_target("openvino"), "OSError: x") == "could not start: OSError: x"
     assert could_not_start(parse_target("backend:mine"), missing) == f"could not start: {missing}"
-    own = could_not_start(Target("own", "/lab/own.py"), missing)
-    assert "nor in /lab" in own
-    assert "PYTHONPATH" in own
-    assert "what installs it" not in own
+    assert could_not_start(Target("own", "/lab/own.py"), missing) == f"could not start: {missing}"
 
 
 def test_what_nothing_explains_is_said_to_be_so() -> None:
