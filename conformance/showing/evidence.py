@@ -235,18 +235,13 @@ class _Surroundings:
             index - shown_rows.start,
             list(self.shown),
             c.T,
-            [[_judged(_largest(plane[s])) for s in self.shown] for plane in planes],
+            [[_judged(np.fmax.reduce(plane[s], initial=np.nan)) for s in self.shown] for plane in planes],
         )
 
 
 def _judged(ratio: float) -> float | None:
     """Return a ratio as a float; None where it is not judged."""
     return None if np.isnan(ratio) else float(ratio)
-
-
-def _largest(values: Array) -> float:
-    judged = values[~np.isnan(values)]
-    return float(judged.max()) if judged.size else float("nan")
 
 
 def codecs_of(node: Node) -> dict[str, str]:

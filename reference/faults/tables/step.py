@@ -128,10 +128,6 @@ fault("sizes.input-and-hidden-confused", "equations",
     lambda c: with_inputs(c, W=c.inputs["R"], R=c.inputs["W"]) if c.configuration.I == c.configuration.H else c)
 
 
-def _uninitialized(c: Computation) -> Computation:
-    return with_inputs(c, initial_h=np.full(c.configuration.shape_of("Y_h"), UNINITIALIZED))
-
-
 def _batch_first(states: Array) -> Array:
     D, N, H = states.shape
     return states.reshape(N, D, H).swapaxes(0, 1)
@@ -140,7 +136,8 @@ def _batch_first(states: Array) -> Array:
 fault("initial-h.ignored", "initial-states", "Ignores initial_h.", lambda c: with_inputs(c, initial_h=None))
 fault("initial-h.default-uninitialized", "initial-states.default",
     "Without initial_h starts from whatever stands in memory.",
-    lambda c: c if "initial_h" in c.inputs else _uninitialized(c))
+    lambda c: c if "initial_h" in c.inputs
+    else with_inputs(c, initial_h=np.full(c.configuration.shape_of("Y_h"), UNINITIALIZED)))
 fault("initial-states.shared-directions", "initial-states",
     "Starts the backward direction from the forward direction's initial states.",
     lambda c: with_states(c, first_of))

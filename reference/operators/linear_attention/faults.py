@@ -79,10 +79,6 @@ attention_faults(scanned, (
 ))
 
 
-def _mean(g: Array) -> Array:
-    return np.repeat(g.mean(-1, keepdims=True), g.shape[-1], -1)
-
-
 def _from_second_step(g: Array) -> Array:
     return np.where(np.arange(g.shape[1])[:, None, None] == 0, 0, g)
 
@@ -93,7 +89,8 @@ attention_faults(with_exponents, (
     ("decay.twice", "decay", "Multiplies the state by the decay twice.", lambda g: 2 * g),
     ("decay.ignored", "decay", "Ignores decay.", np.zeros_like),
     ("decay.first-key", "decay.per-key", "Uses the first key's decay for the whole head.", lambda g: first_of(g, 3)),
-    ("decay.mean", "decay.per-key", "Uses the mean of a head's decays for all of its keys.", _mean),
+    ("decay.mean", "decay.per-key", "Uses the mean of a head's decays for all of its keys.",
+     lambda g: np.repeat(g.mean(-1, keepdims=True), g.shape[-1], -1)),
     ("decay.first-head", "decay", "Uses the first head's decay for all heads.", lambda g: first_of(g, 2)),
     ("decay.next-head", "decay", "Uses the next head's decay.", lambda g: np.roll(g, -1, axis=2)),
     ("decay.late", "decay", "Uses the decay of the step before.", lambda g: shifted(g, 1)),
