@@ -156,30 +156,27 @@ class TargetRunner:
     def lines(self) -> Lines:
         """Run the target and yield the lines of results.jsonl. Its state is up to date at every line."""
         with self._forks:
-            yield from self._lines()
-
-    def _lines(self) -> Lines:
-        run = self._run
-        try:
-            yield from self._run_cases()
-        except TargetUnavailable as error:
-            yield from self._unavailable(str(error))
-        self._entries = applying(self._listed, run.description)
-        if not run.unavailable:
-            if not self._plan.function:  # a function has no fresh process
-                yield from self._repeated()
-            if any(result.failing for result in run.results):
-                yield from self._explained()
-        with run.guarded("findings"):
-            run.findings = findings_of(run.results, self._probes)
-        if self._plan.shrinks and run.findings and not run.unavailable:
-            yield from self._experiments()
-        left_out = "" if self._plan.fills else NOT_ASKED
-        conclude(self._whole, run, self._listed, left_out)
-        if self._whole.writes_evidence and not run.unavailable:
-            asked = self._whole.folder, self._target, run.findings, self._probes, run.results, self._kept
-            run.evidence = write_evidence(*asked, self._process)
-        run.seconds += time.monotonic() - self._clock
+            run = self._run
+            try:
+                yield from self._run_cases()
+            except TargetUnavailable as error:
+                yield from self._unavailable(str(error))
+            self._entries = applying(self._listed, run.description)
+            if not run.unavailable:
+                if not self._plan.function:  # a function has no fresh process
+                    yield from self._repeated()
+                if any(result.failing for result in run.results):
+                    yield from self._explained()
+            with run.guarded("findings"):
+                run.findings = findings_of(run.results, self._probes)
+            if self._plan.shrinks and run.findings and not run.unavailable:
+                yield from self._experiments()
+            left_out = "" if self._plan.fills else NOT_ASKED
+            conclude(self._whole, run, self._listed, left_out)
+            if self._whole.writes_evidence and not run.unavailable:
+                asked = self._whole.folder, self._target, run.findings, self._probes, run.results, self._kept
+                run.evidence = write_evidence(*asked, self._process)
+            run.seconds += time.monotonic() - self._clock
 
     def _process(self, **settings: Any) -> TargetProcess:
         """Return the target's process, not started. Its context raises TargetUnavailable if it cannot start."""

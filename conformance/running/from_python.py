@@ -141,7 +141,7 @@ def run(
     profile, op, type, case
         Selection of cases, each one value or several (one profile); ``op`` may name a version, like GRU-22.
     expected
-        List of known failures in place of the target's own: a file, or "none" or False. A function has none.
+        List of known failures in place of the target's own: a file, or False for none. A function has none.
     fill
         Whether random cases follow that use only what a named target supports.
     accuracy
@@ -162,9 +162,7 @@ def run(
     if isinstance(target, str):
         target = named_target(target, file)
     if isinstance(target, Target):
-        if expected == "none":
-            expected = False
-        elif not isinstance(expected, bool):
+        if not isinstance(expected, bool):
             target = replace(target, expected=str(expected))
         plan = planned(selection, [target])
         plan = replace(plan, command=_COMMAND, expected=expected is not False, targets_file=file, fills=fill)

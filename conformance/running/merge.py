@@ -23,7 +23,7 @@ from ..results.evidence import FOLDER
 from ..results.expected.entries import Entry, applying, expectations_of
 from ..results.folder import RunFolder, gist, read_folder, recorded_in
 from ..results.recorded import Recorder, bits_of, outcome_of
-from ..results.records import EvidenceRecord, MergedRecord, TargetRecord
+from ..results.records import EvidenceRecord, MergedRecord
 from ..results.result import Result
 from ..results.writer import RunWriter
 from ..targets.target import Target
@@ -138,18 +138,15 @@ def _joined(parts: Sequence[RunFolder], to: Path) -> Run:
     results = _results(parts)
     for target in plan.targets:
         # Preferably of a run in which the target started.
-        entry = max((part.targets[target.name] for part in parts), key=_started)
+        entries = [part.targets[target.name] for part in parts]
+        entry = max(entries, key=lambda entry: bool(entry["description"]) and not entry["unavailable"])
         in_order = [(target.name, probe.id) for probe in plan.probes_of(target)]
         of_target = [results[key] for key in in_order if key in results]
         run.targets.append(TargetRun(target, dict(entry["description"]), entry["unavailable"], of_target))
-        run.targets[-1].seconds = sum(part.targets[target.name]["seconds"] for part in parts)
+        run.targets[-1].seconds = sum(entry["seconds"] for entry in entries)
     run.seconds = sum(part.described["seconds"] for part in parts)
     run.complete = not run.lacking
     return run
-
-
-def _started(entry: TargetRecord) -> bool:
-    return bool(entry["description"]) and not entry["unavailable"]
 
 
 def _results(parts: Sequence[RunFolder]) -> dict[tuple[str, str], Result]:
