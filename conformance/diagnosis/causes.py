@@ -283,6 +283,7 @@ def _without_needs(shrunk: Shrunk, example: Probe) -> Iterator[tuple[Any, str]]:
     """
     probe = shrunk.one.probe
     assert isinstance(probe, SpecProbe)
+    unasked = (*sizes_of(probe.spec), *UNSAID)
     lacking: list[tuple[SpecProbe | None, str]] = []
     for need in shrunk.needs:
         without = {need.field: need.instead[-1]}
@@ -290,8 +291,7 @@ def _without_needs(shrunk: Shrunk, example: Probe) -> Iterator[tuple[Any, str]]:
             lacking.append((variant(probe, **without), need.field))
         elif need.field == "outputs":
             lacking += [(variant(probe, outputs=other), need.field) for other in _other_outputs(probe.spec)]
-        larger = isinstance(example, SpecProbe) and example.id != probe.id
-        if larger and need.field not in (*sizes_of(probe.spec), *UNSAID):
+        if isinstance(example, SpecProbe) and example.id != probe.id and need.field not in unasked:
             lacking.append((variant(example, **without), need.field))
     yield from ((other.spec, field) for other, field in lacking if other is not None)
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
+from ...reference import clause_named
 from ...reference.errors import RecordError
 from ..border.strict_json import MalformedJson, decode, parse, typed
 from ..judging.judgement import UNTRIED
@@ -124,6 +125,17 @@ class RunFolder(Struct, dict=True):
         self.invalid += 1
         if self.invalid <= _SHOWN:
             self._problems.append(text)
+
+
+def require_known_clauses(folder: RunFolder) -> None:
+    """Raise RecordError for a result that names a clause which does not exist."""
+    for result in folder.results:
+        for id in (*result.clauses, *filter(None, (result.clause,))):
+            try:
+                clause_named(id)
+            except KeyError:
+                message = f"{folder.path}: the result of {result.case} names an unknown clause, {id}"
+                raise RecordError(f"{message}; was the folder edited?") from None
 
 
 def gist(result: Result) -> tuple[object, ...]:

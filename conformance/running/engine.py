@@ -22,7 +22,7 @@ from ..probes.wrapped import wrapped_probes
 from ..results import lines
 from ..results.evidence import Kept, write_evidence
 from ..results.expected.entries import Entry, applying, expectations_of, matching
-from ..results.folder import RunFolder
+from ..results.folder import RunFolder, require_known_clauses
 from ..results.lines import Line, other_runtime
 from ..results.recorded import CASE, FRESH, Recorder
 from ..results.result import Result, result_of
@@ -49,6 +49,7 @@ def execute(plan: Plan, writer: RunWriter, observe: Observe = lambda target, lin
     run = Run(plan, writer.folder, datetime.now(timezone.utc), [])
     run.targets += [TargetRun(target) for target in plan.targets]
     writer.require_same_run(header := lines.header_of(description_of(run)))
+    require_known_clauses(writer.loaded)
     run.plan = plan = filled_again(plan, writer.loaded)
     writer.begin(header)
     _take_up(run, writer.loaded, writer.done)

@@ -21,7 +21,7 @@ from ..probes.selection import Selection
 from ..results import lines
 from ..results.evidence import FOLDER
 from ..results.expected.entries import Entry, applying, expectations_of
-from ..results.folder import RunFolder, gist, read_folder, recorded_in
+from ..results.folder import RunFolder, gist, read_folder, recorded_in, require_known_clauses
 from ..results.recorded import Recorder, bits_of, outcome_of
 from ..results.records import EvidenceRecord, MergedRecord
 from ..results.result import Result
@@ -132,6 +132,7 @@ def _joined(parts: Sequence[RunFolder], to: Path) -> Run:
     """Return a run with the planned results of all parts, without conclusions. Raise RecordError."""
     plan = plan_of(parts[0])
     for part in parts:
+        require_known_clauses(part)
         plan = filled_again(plan, part)
     run = Run(plan, to, min(datetime.fromisoformat(part.described["started"]) for part in parts), [])
     run.problems = [f"{part.path}: {problem}" for part in parts for problem in part.problems]

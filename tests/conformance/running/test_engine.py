@@ -369,6 +369,15 @@ def test_resume_takes_an_added_target_and_refuses_another_one(inside: Inside, tm
     assert [r["target"] for r in results[2:]] == ["backend:jittery"] * 2
 
 
+def test_resume_refuses_a_folder_with_an_unknown_clause(inside: Inside, tmp_path: Path) -> None:
+    arguments = ["run", "--target", "backend:lengths_ignored", *naming(pick(1, KINDS["ragged"])), "--no-extra"]
+    assert inside(*arguments, "--out", "o").code == 1
+    journal = tmp_path / "o" / "results.jsonl"
+    edited = re.sub(r'"clause":"[a-z.-]+"', '"clause":"lstm.nothing"', journal.read_text(encoding="utf-8"))
+    journal.write_text(edited, encoding="utf-8")
+    assert "names an unknown clause, lstm.nothing" in inside(*arguments, "--out", "o", "--resume").complaint
+
+
 def test_resume_refuses_a_runtime_that_has_changed(onnxspec: Command, tmp_path: Path) -> None:
     module = tmp_path / "changing.py"
     environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), onnxspec.environment["PYTHONPATH"]])}
