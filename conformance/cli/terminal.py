@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any, NoReturn, TextIO, cast
@@ -23,6 +24,7 @@ LINE = 2000
 """Characters of a line beyond which it is cut: texts of targets have 500 at most, several of them make a line."""
 
 _UNWRAPPED = 100_000
+_LONG_NAME = re.compile(r"(\S{200})\S{100,}")
 _LONGEST_COMMAND = 8000  # characters of a line that is there to be copied, like how to go on
 _GONE = (errno.EPIPE, errno.EIO, errno.EINVAL)  # a pipe without a reader, a closed terminal, and Windows for both
 
@@ -102,7 +104,8 @@ def say(*lines: str) -> None:
 
 
 def warn(text: str, style: str = "") -> None:
-    """Print one line on the standard error."""
+    """Print one line on the standard error, with far too long names cut."""
+    text = _LONG_NAME.sub(r"\1...", text)
     console_on(sys.stderr).print(single(Text(text, style), _LONGEST_COMMAND), soft_wrap=True)
 
 

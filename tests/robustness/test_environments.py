@@ -192,7 +192,7 @@ def test_interrupted_while_it_loads(kin: dict[str, str], tmp_path: Path, after: 
         run.send_signal(signal.SIGINT)
         _, err = run.communicate(timeout=LONG)
     assert "Traceback" not in err
-    assert run.returncode in (130, 0)
+    assert run.returncode in (130, 0, -signal.SIGINT)  # Python itself, while it ends, has no handler any more
 
 
 # Concurrent runs
