@@ -216,10 +216,11 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     if not shrunk.complete or verdict in (Verdict.CRASHED, Verdict.TIMED_OUT):
         return cause
     fixed = {need.field for need in shrunk.needs if need.field in SIZES and need.passed}
-    without = dict(_without_needs(shrunk, context.probes[finding["smallest"]]))
+    without = [*_without(shrunk)]
+    specs = [probe.spec for _, probe in without]
     accuracy = ACCURACY_CLASSES.get(shrunk.one.judgement.accuracy or "")
     slight = finding["verdict"] == Verdict.INACCURATE.value and accuracy is not None and accuracy.flushes
-    fresh = FreshCases(shrunk.one, partial(context.run, budget=budget), fixed, [*without], shrunk.passed, slight)
+    fresh = FreshCases(shrunk.one, partial(context.run, budget=budget), fixed, specs, shrunk.passed, slight)
     if verdict not in DIAGNOSED:
         return replace(cause, passing=(*cause.passing, *fresh.passing))
     expected = fault_named(finding["fault"]) if finding["fault"] else None
@@ -231,10 +232,11 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     if fault is None:
         case = failing_case_of_tried(shrunk.one)
         return cause if case is None else replace(cause, pattern=error_pattern(context.observed[case]))
-    lacking = [(without[spec], one) for one in fresh.richer if (spec := cast(SpecProbe, one.probe).spec) in without]
-    failing = [(field, one) for field, one in lacking if one.judgement.verdict in FAILING]
+    without += [pair for pair in _larger_without(finding, shrunk, context) if would_show(fault, pair[1])]
+    fields = {probe.id: field for field, probe in without}
+    failing = (one for one in context.run([probe for _, probe in without], budget) if one.judgement.verdict in FAILING)
     # A feature is no condition if the fault also shows without it.
-    shown = {field for field, one in failing if _explains(fault, matcher.known, context, one, needed=True)}
+    shown = {fields[one.probe.id] for one in failing if _explains(fault, matcher.known, context, one, needed=True)}
     if fault.id.partition("@")[2] in operator_version(fresh.probe.op, fresh.probe.version).outputs:
         shown.add("outputs")  # the fault's own words name the output
     shrunk = replace(shrunk, needs=tuple(need for need in shrunk.needs if need.field not in shown))
@@ -275,31 +277,37 @@ def _explains(
     return case is not None and context.observed[case].explained_by(fault, others, needed=needed)
 
 
-def _without_needs(shrunk: Shrunk, example: Probe) -> Iterator[tuple[Any, str]]:
-    """Yield specs that lack one need, and its field. They may still fail, in another way.
-
-    The smallest case keeps one of the outputs in which a fault shows, which says nothing of the others. The finding's
-    example is larger: a coupled gate needs an initial state in one step, and none in several.
-    """
+def _without(shrunk: Shrunk) -> Iterator[tuple[str, SpecProbe]]:
+    """Yield field names and cases. Each case lacks one need and may still fail, in another way."""
     probe = shrunk.one.probe
     assert isinstance(probe, SpecProbe)
-    unasked = (*sizes_of(probe.spec), *UNSAID)
-    lacking: list[tuple[SpecProbe | None, str]] = []
     for need in shrunk.needs:
-        without = {need.field: need.instead[-1]}
-        if need.verdict in FAILING:
-            lacking.append((variant(probe, **without), need.field))
+        if need.verdict in FAILING and (other := variant(probe, **{need.field: need.instead[-1]})):
+            yield need.field, other
         elif need.field == "outputs":
-            lacking += [(variant(probe, outputs=other), need.field) for other in _other_outputs(probe.spec)]
-        if isinstance(example, SpecProbe) and example.id != probe.id and need.field not in unasked:
-            lacking.append((variant(example, **without), need.field))
-    yield from ((other.spec, field) for other, field in lacking if other is not None)
+            yield from ((need.field, other) for other in _with_other_outputs(probe))
 
 
-def _other_outputs(spec: Any) -> Iterator[tuple[str, ...]]:
-    """Yield each single output that a case does not have, as a value of ``outputs``."""
-    names = operator_version(spec.op, spec.version).outputs
-    yield from ((*("" for _ in names[:n]), name) for n, name in enumerate(names) if name not in spec.outputs)
+def _larger_without(finding: Finding, shrunk: Shrunk, context: DiagnosisContext) -> Iterator[tuple[str, SpecProbe]]:
+    """Yield field names and cases like the finding's own example, which is larger than the smallest case. Each lacks
+    one need: a coupled gate needs an initial state in one step, and none in several."""
+    example = context.probes[finding["smallest"]]
+    if isinstance(example, SpecProbe) and example.id != shrunk.one.probe.id:
+        for need in shrunk.needs:
+            other = variant(example, **{need.field: need.instead[-1]})
+            if other is not None and need.field not in (*sizes_of(example.spec), *UNSAID):
+                yield need.field, other
+
+
+def _with_other_outputs(probe: SpecProbe) -> Iterator[SpecProbe]:
+    """Yield the case with each single output that it does not have: the smallest case keeps one of the outputs in which
+    a fault shows, which says nothing of the others."""
+    spec: Any = probe.spec
+    outputs = operator_version(spec.op, spec.version).outputs
+    for position, name in enumerate(outputs):
+        other = variant(probe, outputs=(*("" for _ in outputs[:position]), name))
+        if name not in spec.outputs and other is not None:
+            yield other
 
 
 def _shrunk(finding: Finding, context: DiagnosisContext, budget: Budget) -> Shrunk | None:
