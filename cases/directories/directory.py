@@ -164,6 +164,7 @@ def read_directory(folder: Path) -> CaseDirectory:
         model = _parsed(content, ModelProto())
         if not model.HasField("graph") or not model.opset_import:
             raise ValueError("holds no model; is it cut off?")
+        _require_text(model)
         if take_in(model, models[0].parent, folder, room):
             content = model.SerializeToString()
     graph = model.graph
@@ -265,6 +266,17 @@ def _parsed(content: bytes, proto: Proto) -> Proto:
     except (DecodeError, RecursionError) as error:
         raise ValueError(f"is no {type(proto).__name__}, or cut off: {error}") from None
     return proto
+
+
+def _require_text(model: ModelProto) -> None:
+    """Raise ValueError for a name that is not UTF-8, which protobuf returns as bytes."""
+    graph = model.graph
+    texts = [text for node in graph.node for text in (node.domain, node.op_type, *node.input, *node.output)]
+    texts += [attribute.name for node in graph.node for attribute in node.attribute]
+    texts += [value.name for value in (*graph.input, *graph.output, *graph.initializer)]
+    texts += [opset.domain for opset in model.opset_import]
+    if any(isinstance(text, bytes) for text in texts):
+        raise ValueError("a name of an operator, attribute or tensor is not UTF-8")
 
 
 def _tolerance(folder: Path, room: Room) -> tuple[float, float]:

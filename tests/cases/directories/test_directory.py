@@ -318,6 +318,12 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda f: vendor(f, input_0=numbers(dims=(2**40, 2**40), raw_data=b""), input_1=Y),
         "more than the 536870912 bytes",
     ),
+    "an operator that is no text": (
+        lambda f: (vendor(f, input_0=Y, input_1=Y) / "model.onnx").write_bytes(
+            model().SerializeToString().replace(b"Add", b"\x80dd")
+        ),
+        "is not UTF-8",
+    ),
     "no opset": (lambda f: vendor(f, onnx.ModelProto(graph=model().graph), input_0=Y), "no model"),
 }  # fmt: skip
 
