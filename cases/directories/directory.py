@@ -273,7 +273,8 @@ def _require_text(model: ModelProto) -> None:
     graph = model.graph
     texts = [text for node in graph.node for text in (node.domain, node.op_type, *node.input, *node.output)]
     texts += [attribute.name for node in graph.node for attribute in node.attribute]
-    texts += [value.name for value in (*graph.input, *graph.output, *graph.initializer)]
+    texts += [value.name for value in (*graph.input, *graph.output)]
+    texts += [tensor.name for tensor in graph.initializer]
     texts += [opset.domain for opset in model.opset_import]
     if any(isinstance(text, bytes) for text in texts):
         raise ValueError("a name of an operator, attribute or tensor is not UTF-8")
