@@ -298,7 +298,7 @@ def _check_days(verification: Verification, again: Replay, today: datetime.date)
         verification.checks["waivers"].claimed = f"{len(statement.waivers)}"
     for number, waiver in enumerate(statement.waivers, 1):
         if expired(waiver, today):
-            line = f"waiver {number} has expired on {waiver.expires}: what rests on it holds no more"
+            line = f"waiver {number} has expired on {waiver.expires} and excuses no failure any more"
             verification.checks["waivers"].differs.append(line)
     differs, date = verification.checks["levels and statement"].differs, statement.date
     if date > today.isoformat():

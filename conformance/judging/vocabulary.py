@@ -99,7 +99,7 @@ FLAGS: Mapping[str, str] = {
 
 NO_FAILURE: Mapping[str, str] = {
     "convention": "The document is silent here, and implementers agree on something that this target does not do.",
-    "special-values": "No document speaks of NaN, so this fails no case; but it is not what the equations give.",
+    "special-values": "The documents do not mention NaN, so this fails no case; but the equations give another result.",
     "mixed": "The document leaves this open, and any answer to it is right; but a target has to keep to one answer, "
     "and this one gives different ones in different cases.",
     "biased": "Each result is within its error bound, but the errors lean to one side and do not average out.",

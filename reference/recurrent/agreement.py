@@ -1,4 +1,4 @@
-"""Comparison of outputs with expectations, and NaN, of which no document speaks.
+"""Comparison of outputs with expectations, and NaN, which no document mentions.
 
 One statement about NaN is certain enough to be a finding, and no failure: a NaN that reaches an output only through
 sums, products, Sigmoid and Tanh is NaN there, in IEEE 754's arithmetic of any order. No such operation turns it into a

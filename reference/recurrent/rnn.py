@@ -169,7 +169,7 @@ _BLOCK = 1 << 17
 """Numbers of a block of steps that are computed at once. Larger arrays leave a processor's cache."""
 
 _LARGE = 1 << 15
-"""Numbers of the sums of a direction from which on memory is what a node costs."""
+"""Size of a direction's sums, in numbers, above which memory determines the cost of a node."""
 
 
 def is_large(c: Configuration) -> bool:

@@ -205,7 +205,7 @@ def expected_of(case: Case, accuracy: str) -> Iterator[str]:
     trial = case.trial
     open_questions = trial.open_questions
     right = operator_for(trial.node).classes(accuracy, case.spec.type).right
-    yield "# What each output must be, and its error bound (infinite: nothing is demanded), run by run."
+    yield "# The expected outputs and their error bounds (infinite: any number is accepted), run by run."
     yield "EXPECTED = {"
     seen: set[bytes] = set()
     for name, interpretations in itertools.product(right, Interpretations().alternatives(open_questions)):
