@@ -58,9 +58,10 @@ _PLAIN: Mapping[str, Callable[[Any], bool]] = {
     "one direction": lambda s: s.direction != "bidirectional",
     "peepholes P": lambda s: s.peepholes,
     "sequence_lens": lambda s: s.lengths != "absent",
-    "a row shorter than the sequence": lambda s: bool((_lengths(s) < s.T).any()),
-    "a row of length 0": lambda s: bool((_lengths(s) == 0).any()),
-    "rows of several lengths": lambda s: len({*_lengths(s).tolist()}) > 1,
+    "a row shorter than the sequence": lambda s: any((lengths < s.T).any() for lengths in _lengths(s)),
+    "a row of length 0": lambda s: any((lengths == 0).any() for lengths in _lengths(s)),
+    "seq_length above 0": lambda s: s.T > 0,
+    "rows of several lengths": lambda s: any(len({*lengths.tolist()}) > 1 for lengths in _lengths(s)),
     "initial states": lambda s: s.initial != "none",
     "all initial states": lambda s: s.initial == "all",
     "initial_h": lambda s: s.initial in ("h", "all"),
@@ -98,9 +99,9 @@ _PLAIN: Mapping[str, Callable[[Any], bool]] = {
 }
 
 
-def _lengths(spec: Any) -> Any:
-    feed = build_case(spec).trial.feeds[-1].inputs
-    return feed.get("sequence_lens", np.full(spec.N, spec.T))
+def _lengths(spec: Any) -> list[Any]:
+    """Return the lengths of the rows in each run of a case: an error may lie in any of them."""
+    return [feed.inputs.get("sequence_lens", np.full(spec.N, spec.T)) for feed in build_case(spec).trial.feeds]
 
 
 def meets(probe: Probe, words: str) -> bool:

@@ -60,6 +60,8 @@ def _fill_lengths(spec: Any, draft: TensorDraft) -> None:
 _FULL = {"lengths": "full"}
 _GIVEN = of_values("sequence_lens", "lengths", "full", "short", "ragged", "empty")
 _SEVERAL = Condition("rows of several lengths", lambda spec: spec.lengths in ("ragged", "empty") and spec.N > 1)
+_EMPTY = Condition("a row of length 0", lambda spec: spec.lengths == "empty" or spec.T == 0)
+_EMPTY_IN_LONGER = of_values("a row of length 0 and seq_length above 0", "lengths", "empty")
 _SHORTER = Condition("a row shorter than the sequence", lambda spec: spec.lengths != "absent" and has_short_row(spec))
 
 # absent, full, short (equal, below T), ragged (unsorted), empty (ragged, one row of 0)
@@ -118,7 +120,7 @@ LENGTHS = Axis(
         "full": (_GIVEN,),
         "short": (_SHORTER, _GIVEN),
         "ragged": (_SEVERAL, _SHORTER, _GIVEN),
-        "empty": (of_values("a row of length 0", "lengths", "empty"), _SHORTER, _GIVEN),
+        "empty": (_EMPTY, _EMPTY_IN_LONGER, _SHORTER, _GIVEN),
     },
     absences={"absent": of_values("no sequence_lens", "lengths", "absent")},
     richer={"lengths": "ragged"},

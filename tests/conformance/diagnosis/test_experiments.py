@@ -355,6 +355,15 @@ def test_a_condition_that_cases_meet_which_pass_is_only_seen_with_it() -> None:
     assert stated(needs, [short], [ragged], lambda probe: False).passing == 0
 
 
+def test_rows_of_a_sequence_without_steps_have_length_0_too() -> None:
+    needs = [_need("lengths", "empty", ("absent", "full"), Verdict.PASS)]
+    empty = [SpecProbe(CaseSpec("RNN", 14, T=T, N=2, lengths="empty")) for T in (2, 3, 4, 5)]
+    no_steps = SpecProbe(CaseSpec("RNN", 14, T=0, N=2, lengths="full"))
+    few, many = (stated(needs, members, [no_steps]) for members in (empty[:1], empty))
+    assert ([c.words for c in few.conditions], few.passing) == (["a row of length 0"], 1)
+    assert ([c.words for c in many.conditions], many.passing) == (["a row of length 0 and seq_length above 0"], 0)
+
+
 def test_a_narrower_condition_rests_on_more_than_a_few_cases() -> None:
     needs = [_need("direction", "reverse", ("forward",), Verdict.PASS)]
     both = SpecProbe(CaseSpec("RNN", 14, direction="bidirectional"))
