@@ -1,6 +1,6 @@
-"""Matrix of operator version, feature group and target; icons and tones of outcomes, which all pages use.
+"""Matrix of operator version, feature group and target; tones of outcomes, which all pages use.
 
-Colour is never the only mark.
+A tone is a colour and a mark (page.css): colour is never the only mark.
 """
 
 from __future__ import annotations
@@ -10,54 +10,28 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from ..conformance.judging.judgement import DECLINED, FAILING
 from ..conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN
 from ..reference import UnknownOperator, document_of
 from .subject import Subject, Tally
 
 
-class Presentation(NamedTuple):
-    """The name of an icon and the name of a colour."""
-
-    icon: str
-    tone: str
+STATE_TONES = {FAILS: "fail", RIGHT: "pass", DECLINES: "unsupported", UNKNOWN: "none"}
 
 
-_FAIL, _WAVE = Presentation("cross", "fail"), Presentation("wave", "fail")
-_QUIET, _QUESTION = Presentation("dots", "quiet"), Presentation("question", "quiet")
-_PASS, _BAR = Presentation("check", "pass"), Presentation("bar", "unsupported")
-_PRESENTATIONS = {
-    "wrong": _FAIL,
-    "inaccurate": _WAVE,
-    "crashed": Presentation("burst", "fail"),
-    "timed-out": Presentation("clock", "fail"),
-    "malformed": _FAIL,
-    "unstable": _WAVE,
-    "input-modified": _FAIL,
-    "not-rejected": _FAIL,
-    "not-judged": _QUIET,
-    "fallback": Presentation("turn", "unsupported"),
-    "unsupported": _BAR,
-    "inconclusive": _QUESTION,
-    "unavailable": _QUIET,
-    "not-tried": _QUIET,
-    "not-run": _QUIET,
-    "pass": _PASS,
-}
-STATE_PRESENTATIONS = {FAILS: _FAIL, RIGHT: _PASS, DECLINES: _BAR, UNKNOWN: Presentation("dots", "none")}
-
-
-def presentation_of(verdict: str) -> Presentation:
-    """Return icon and tone of a verdict; unknown verdicts get the question mark."""
-    return _PRESENTATIONS.get(verdict, _QUESTION)
+def tone_of(verdict: str) -> str:
+    """Return the tone of a verdict."""
+    if verdict in FAILING or verdict in DECLINED:
+        return "fail" if verdict in FAILING else "unsupported"
+    return "pass" if verdict == "pass" else "quiet"
 
 
 ALL = "all cases"
 
 
 class Cell(NamedTuple):
-    """One cell with results: icon and tone, a short text, and a sentence."""
+    """One cell with results: tone, a short text, and a sentence."""
 
-    icon: str
     tone: str
     label: str
     detail: str
@@ -130,21 +104,20 @@ def _cell(operator: str, feature: str, subject: Subject, tally: Tally | None) ->
     if tally is None or not tally.total:
         return None
     verdict, detail = tally.split[0][0], f"of {tally.total:,}"
-    icon, tone = presentation_of(verdict)
+    tone = tone_of(verdict)
     if tally.new:
         label = f"{tally.new:,} {verdict if tally.split[0][2] == tally.new else 'failing'}"
         detail += f", {tally.known:,} known" if tally.known else ""
     elif tally.known:
         tone, label = "known", f"{tally.known:,} known"
     elif tally.passed:
-        icon, tone = presentation_of("pass")
         others = [(name, n) for name, _, n in tally.split if name != "pass"]
         others += [("unconventional", tally.unconventional), ("lose NaN", tally.special)]
         detail, label = ", ".join(f"{n:,} {name}" for name, n in others if n), f"{tally.passed:,} pass"
-        tone = "part" if detail else tone
+        tone = "part" if detail else "pass"
     else:
         label, detail = verdict if len(tally.split) == 1 else "none judged", f"{tally.total:,}"
     every = ", ".join(f"{n:,} {name}" for name, n in tally.verdicts.items())
     known = f" ({tally.known:,} of the failures are known)" if tally.known else ""
     sentence = f"{operator}, {feature}, {subject.label}: {every}{known}"
-    return Cell(icon, tone, label, detail, sentence, tally.failed)
+    return Cell(tone, label, detail, sentence, tally.failed)

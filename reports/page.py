@@ -66,7 +66,7 @@ def render(
     total = sum(len(run.results) for run in runs)
     return html_of(
         "page.html",
-        scripts=("theme.js", "page.js") if total else ("theme.js",),
+        scripts=("page.js",) if total else (),
         title=_title(subjects),
         several=len(subjects) > 1,
         summaries=targets,
@@ -97,13 +97,13 @@ SHOWN, LACKS = 8, 12
 """Maximum numbers of failure groups and of unsupported features in the summary of a target."""
 
 TONES = {
-    "conforms": ("check", "pass", "Conforms"),
-    "known": ("cross", "known", "Fails, all known"),
-    "lacks": ("bar", "unsupported", "Not all supported"),
-    "departs": ("cross", "fail", "Fails"),
-    "open": ("question", "quiet", "Unknown"),
+    "conforms": ("pass", "Conforms"),
+    "known": ("known", "Fails, all known"),
+    "lacks": ("unsupported", "Not all supported"),
+    "departs": ("fail", "Fails"),
+    "open": ("quiet", "Unknown"),
 }
-"""Icon, tone and words of each state of a summary."""
+"""Tone and words of each state of a summary."""
 
 
 class TargetSummary(NamedTuple):

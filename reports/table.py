@@ -10,7 +10,7 @@ import msgspec
 from ..conformance.judging.vocabulary import VERDICTS, rank, word
 from ..conformance.results.result import Result
 from .findings import Finding
-from .matrix import presentation_of
+from .matrix import tone_of
 from .run import Run
 from .subject import Subject, command_of, groups_of, place_of, version_of
 from .text import shortened
@@ -46,7 +46,7 @@ def table_json(runs: Sequence[Run], subjects: Sequence[Subject], findings: Seque
     verdicts = {result.verdict.value for run in runs for result in run.results} | set(VERDICTS)
     content = {
         "targets": [shortened(subject.label, 200) for subject in subjects],
-        "verdicts": {v: [*presentation_of(v), word(v).failing, rank(v)] for v in sorted(verdicts)},
+        "verdicts": {v: [tone_of(v), word(v).failing, rank(v)] for v in sorted(verdicts)},
         "clauses": {
             shortened(name): [shortened(clause["status"]), shortened(clause["text"], 1000)]
             for run in runs

@@ -21,11 +21,11 @@ from .comparison import KINDS
 from .evidence import BANDS, by_row, by_unit, first_values, range_text, shape_text, short
 from .finding_page import MOST_LISTED, MOST_PAGES, times_words
 from .findings import Clause, refusals_of
-from .matrix import STATE_PRESENTATIONS, presentation_of
+from .matrix import STATE_TONES, tone_of
 from .text import code, plain, printable, shortened
 
 
-def html_of(name: str, *styles: str, scripts: Sequence[str] = ("theme.js",), **content: Any) -> str:
+def html_of(name: str, *styles: str, scripts: Sequence[str] = (), **content: Any) -> str:
     """Return a page of a template, with scripts and styles inside. Styles are page.css and ``styles``."""
     style, sources = "".join(map(_asset, ("page.css", *styles))), [_asset(script) for script in scripts]
     scripts_inside, policy = [Markup(source) for source in sources], _policy(style, sources)
@@ -93,8 +93,8 @@ def _environment(escape: Callable[[str], str]) -> Environment:
         "BANDS": BANDS,
         "STATUS": STATUS_WORDS,
         "STATES": STATES,
-        "presentation_of": presentation_of,
-        "state_presentations": STATE_PRESENTATIONS,
+        "tone_of": tone_of,
+        "STATE_TONES": STATE_TONES,
         "MOST_LISTED": MOST_LISTED,
         "MOST_PAGES": MOST_PAGES,
         "KINDS": KINDS,
@@ -115,7 +115,7 @@ def _asset(name: str) -> str:
 
 def _policy(style: str, scripts: Sequence[str]) -> str:
     """Return the page's content security policy: it allows only this style and these scripts, by their hashes."""
-    allowed = " ".join(map(_digest, scripts))
+    allowed = " ".join(map(_digest, scripts)) or "'none'"
     sources = f"style-src {_digest(style)}; script-src {allowed}; img-src data:"
     return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
 

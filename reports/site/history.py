@@ -13,16 +13,15 @@ from ...conformance.judging.judgement import DECLINED, Verdict
 from ...conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, STATES, UNKNOWN
 from ...conformance.results.result import Result
 from ..findings import ASIDE, REFUSED, Finding, Member, findings_of
-from ..matrix import STATE_PRESENTATIONS
+from ..matrix import STATE_TONES
 from ..run import Run
 from ..subject import Subject, Tally, subjects_of
 from ..text import slug
 
 
 class Outcome(NamedTuple):
-    """The outcome of a release on one operator version: icon, tone, text, figures."""
+    """The outcome of a release on one operator version: tone, text, figures."""
 
-    icon: str
     tone: str
     words: str
     figures: str = ""
@@ -31,14 +30,14 @@ class Outcome(NamedTuple):
 def outcome(tally: Tally | None) -> Outcome:
     """Return the outcome of a tally: conforms, fails, not supported, not tried."""
     if tally is None or not tally.total:
-        return Outcome(*STATE_PRESENTATIONS[UNKNOWN], STATES[UNKNOWN])
+        return Outcome(STATE_TONES[UNKNOWN], STATES[UNKNOWN])
     if not tally.judged:
-        return Outcome(*STATE_PRESENTATIONS[DECLINES], STATES[DECLINES], f"{tally.total:,} tried")
+        return Outcome(STATE_TONES[DECLINES], STATES[DECLINES], f"{tally.total:,} tried")
     accepted = f"accepts {tally.total - tally.declined:,} of {tally.total:,}" if tally.declined else ""
     if tally.failed:
-        return Outcome(*STATE_PRESENTATIONS[FAILS], f"fails {tally.failed:,} of {tally.judged:,}", accepted)
+        return Outcome(STATE_TONES[FAILS], f"fails {tally.failed:,} of {tally.judged:,}", accepted)
     figures = ", ".join(filter(None, [f"{tally.passed:,} correct", accepted]))
-    return Outcome(*STATE_PRESENTATIONS[RIGHT], "conforms", figures)
+    return Outcome(STATE_TONES[RIGHT], "conforms", figures)
 
 
 @dataclass(frozen=True)

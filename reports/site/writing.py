@@ -81,7 +81,7 @@ def _files(
 
 def _page(path: str, template: str, **content: Any) -> tuple[str, str]:
     """Return path and text of a page. ``root`` is the relative path to the site's folder."""
-    scripts, root = ("theme.js", "site.js"), "../" * path.count("/")
+    scripts, root = ("site.js",), "../" * path.count("/")
     return path, html_of(template, "site.css", scripts=scripts, root=root, outcome=outcome, **content)
 
 

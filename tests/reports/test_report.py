@@ -15,7 +15,7 @@ from onnxspec.conformance.judging.judgement import FAILING, Verdict
 from onnxspec.conformance.judging.vocabulary import STATES
 from onnxspec.conformance.results.sections import sections_of
 from onnxspec.conformance.results.summary import summary_of
-from onnxspec.reports.matrix import STATE_PRESENTATIONS, presentation_of
+from onnxspec.reports.matrix import STATE_TONES, tone_of
 from onnxspec.reports.page import write_report
 from onnxspec.reports.run import read_run
 from onnxspec.reports.subject import subjects_of
@@ -41,7 +41,7 @@ def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(page: Page) -> 
     assert "39 failures, 3 of them not on the list" in answer
     assert "AcceptsLSTM; float16, float32, float64; versions 1 to 22" in answer
     assert "Refuseslayout 1" in answer
-    assert answer.index("What is wrong") < answer.index("Refuses") < answer.index("Coverage, accuracy")
+    assert answer.index("What is wrong") < answer.index("Refuses") < answer.index("Coverage, interpretation")
     assert "input_forget keeps the input gate" in answer
     assert "new, 3 cases, LSTM, float32" in answer
     assert "Clip is applied to the cell state too" in answer
@@ -288,8 +288,6 @@ def test_refusals_with_one_message_are_one_line(page_of: Callable[..., Page]) ->
 
 
 def test_what_fails_is_drawn_as_a_failure_and_nothing_else_is() -> None:
-    failing = {verdict for verdict in Verdict if presentation_of(verdict.value).tone == "fail"}
-    assert failing == FAILING
-    assert presentation_of("pass").tone == "pass"
-    assert set(STATE_PRESENTATIONS) == set(STATES)
-    assert presentation_of("of tomorrow") == ("question", "quiet")
+    assert {verdict for verdict in Verdict if tone_of(verdict.value) == "fail"} == FAILING
+    assert [tone_of(verdict) for verdict in ("pass", "fallback", "of tomorrow")] == ["pass", "unsupported", "quiet"]
+    assert set(STATE_TONES) == set(STATES)
