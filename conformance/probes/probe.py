@@ -84,7 +84,7 @@ def traits_of(node: Node, features: frozenset[str], type: str) -> frozenset[str]
     traits = {f.replace("-", " ") for f in features} | {type, f"version {node.since_version}"}
     names = node.attributes.get("activations")
     traits |= {f"activations {'/'.join(names)}"} if names else set()
-    traits |= {"no hidden_size"} if "hidden_size" not in node.attributes else set()
+    traits |= {"no hidden_size"} if "hidden_size" in {*node.operator.attributes} - {*node.attributes} else set()
     return frozenset(traits)
 
 

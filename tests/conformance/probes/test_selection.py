@@ -16,6 +16,7 @@ from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.probes.drawn import fresh_profile, fresh_profile_name
 from onnxspec.conformance.probes.naming import UnknownName, expanded, portable_probes
+from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, operator_types, select, select_probes
 from onnxspec.conformance.results.expected.entries import decidable_entries
 from onnxspec.reference import operator_names
@@ -48,6 +49,12 @@ def test_each_option_narrows_and_together_they_narrow_further() -> None:
     both = select(Selection(versions=(7, 14), types=("float16",)))
     assert {(spec.version, spec.type) for spec in both} == {(7, "float16"), (14, "float16")}
     assert select(Selection(versions=(14, 7, 7), types=("float16",))) == both
+
+
+def test_only_operators_with_the_attribute_lack_hidden_size() -> None:
+    absent = {spec.op for spec in select(Selection("smoke")) if "no hidden_size" in SpecProbe(spec).traits}
+    assert absent <= {"LSTM", "GRU", "RNN", "ExtendedLSTM", "DynamicQuantizeLSTM"}
+    assert "no hidden_size" in SpecProbe(CaseSpec("GRU", 14, hidden_size=False)).traits
 
 
 def test_patterns_match_whole_ids() -> None:
