@@ -146,7 +146,7 @@ class Replay:
 class _Recording:
     """The recorded outcomes of a target's jobs: those of the run, and those of a fresh process."""
 
-    def __init__(self, recorded: Iterable[lines.Recorded], bits: memoryview | bytes) -> None:
+    def __init__(self, recorded: Iterable[lines.Recorded], bits: bytes) -> None:
         self.lines = tuple(recorded)
         # After a kill between a record and its verdict, the case is run again; then the last record counts.
         self._jobs = {(line.purpose == FRESH, job.key): job for line in self.lines for job in line.jobs}
@@ -212,23 +212,25 @@ def replay(folder: Path, name: str = "", jobs: int = 1) -> Replay:
     target = replace(_target(folder, plan, name), expected="")
     entry = read.targets[target.name]
     claimed = {result.case: result for result in read.results if result.target == target.name}
-    with bits_of(folder, target.name) as bits, Pool(jobs) as pool:
-        recording = _Recording((line for line in recorded_in(folder) if line.target == target.name), bits)
+    recording = _Recording(
+        (line for line in recorded_in(folder) if line.target == target.name), bits_of(folder, target.name)
+    )
 
-        def process(asked: Target, hangs: HangBudget, measure: bool = False) -> TargetProcess:
-            return _ReplayProcess(recording, entry, asked, hangs, fresh=asked.environment != target.environment)
+    def process(asked: Target, hangs: HangBudget, measure: bool = False) -> TargetProcess:
+        return _ReplayProcess(recording, entry, asked, hangs, fresh=asked.environment != target.environment)
 
-        plan = replace(
-            plan,
-            targets=(target,),
-            expected=False,
-            shard=None,
-            shrinks=False,
-            filled={},
-            fills=entry["filling"] is not None and entry["filling"]["left_out"] == "",
-            repeated=frozenset(line.case for line in recording.lines if line.purpose == FRESH),
-            process=process,
-        )
+    plan = replace(
+        plan,
+        targets=(target,),
+        expected=False,
+        shard=None,
+        shrinks=False,
+        filled={},
+        fills=entry["filling"] is not None and entry["filling"]["left_out"] == "",
+        repeated=frozenset(line.case for line in recording.lines if line.purpose == FRESH),
+        process=process,
+    )
+    with Pool(jobs) as pool:
         run = Run(plan, folder, datetime.fromisoformat(read.described["started"]), [TargetRun(target)], pool=pool)
         outcomes, fresh, files, record = _carried_out(run, read.described, entry, recording)
     flaws = (*read.problems, *_flaws(run, claimed, outcomes, recording))
@@ -328,7 +330,7 @@ def _flaws(run: Run, claimed: Mapping[str, Result], outcomes: Outcomes, recordin
     yield from recording.damaged
 
 
-def _checked(record: JobRecord, bits: memoryview | bytes, job: Job) -> Outcome:
+def _checked(record: JobRecord, bits: bytes, job: Job) -> Outcome:
     """Return the outcome of a record. Raise RecordError for one that no worker can have reported.
 
     Without this check, a record without outputs would contain no wrong value.

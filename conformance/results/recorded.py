@@ -8,12 +8,10 @@ bits without a reference.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import mmap
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -81,18 +79,10 @@ def bits_path(folder: Path, target: str) -> Path:
     return folder / FOLDER / f"{slug(target)}.bits"
 
 
-@contextlib.contextmanager
-def bits_of(folder: Path, target: str) -> Iterator[memoryview | bytes]:
-    """Return a context manager with the bits of a target in a run folder; empty without a file. Raise OSError."""
-    try:
-        with bits_path(folder, target).open("rb") as file:
-            if not os.fstat(file.fileno()).st_size:
-                yield b""
-                return
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped, memoryview(mapped) as view:
-                yield view
-    except FileNotFoundError:
-        yield b""
+def bits_of(folder: Path, target: str) -> bytes:
+    """Return the bits of a target in a run folder; empty without a file. Raise OSError."""
+    path = bits_path(folder, target)
+    return path.read_bytes() if path.exists() else b""
 
 
 def append_whole(file: int, data: bytes) -> int:
@@ -159,7 +149,7 @@ class Recorder:
         return append_whole(file, bits)
 
 
-def outcome_of(record: JobRecord, bits: memoryview | bytes) -> Outcome:
+def outcome_of(record: JobRecord, bits: bytes) -> Outcome:
     """Return the outcome of a record; `bits` is the file of its target. Raise RecordError."""
     return Outcome(
         **{key: getattr(record, key) for key in _SAME},
@@ -174,7 +164,7 @@ def _each(outputs: Iterable[Iterable[Iterable[A]]], made: Callable[[A], B]) -> t
     return tuple(tuple(tuple(map(made, arrays)) for arrays in feed) for feed in outputs)
 
 
-def _array(bits: memoryview | bytes, record: TensorRecord | None) -> NDArray[np.generic] | None:
+def _array(bits: bytes, record: TensorRecord | None) -> NDArray[np.generic] | None:
     if record is None:
         return None
     format = FORMATS.get(record.type)
@@ -186,7 +176,7 @@ def _array(bits: memoryview | bytes, record: TensorRecord | None) -> NDArray[np.
         count *= length
     if count * dtype.itemsize != record.size or record.offset + record.size > len(bits):
         raise RecordError(f"{record.size} bytes at {record.offset} are no {record.type} of shape {list(record.shape)}")
-    piece = bytes(bits[record.offset : record.offset + record.size])
+    piece = bits[record.offset : record.offset + record.size]
     if hashlib.sha256(piece).hexdigest() != record.sha256:
         raise RecordError(f"the {record.size} bytes at {record.offset} are others than those that were recorded")
     array = np.frombuffer(piece, dtype).reshape(record.shape)

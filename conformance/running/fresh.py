@@ -69,18 +69,18 @@ class FreshSample:
         """Load the digests of finished cases from the folder of a resumed run. Raise OSError."""
         if not (self._enough and done):
             return
-        with bits_of(folder, target) as bits:
-            for line in recorded_in(folder):
-                if line.target != target or line.case not in done or line.case not in probes:
-                    continue
-                try:
-                    outcomes = [outcome_of(job, bits) for job in line.jobs]
-                except RecordError:
-                    continue  # reported when the results are derived again
-                if line.purpose == FRESH:
-                    self._again[line.case] = _digest(outcomes)
-                elif line.purpose == CASE and answered(outcomes):
-                    self._first[line.case] = probes[line.case], _digest(outcomes)
+        bits = bits_of(folder, target)
+        for line in recorded_in(folder):
+            if line.target != target or line.case not in done or line.case not in probes:
+                continue
+            try:
+                outcomes = [outcome_of(job, bits) for job in line.jobs]
+            except RecordError:
+                continue  # reported when the results are derived again
+            if line.purpose == FRESH:
+                self._again[line.case] = _digest(outcomes)
+            elif line.purpose == CASE and answered(outcomes):
+                self._first[line.case] = probes[line.case], _digest(outcomes)
 
     def chosen(self) -> list[Probe]:
         """Return the cases to repeat, in the opposite order."""

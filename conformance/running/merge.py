@@ -187,16 +187,16 @@ def _adopt(parts: Sequence[RunFolder], name: str, writer: RunWriter, recorder: R
     """Copy the recorded outcomes of a target. Raise RecordError if a folder lacks their bits."""
     copied: set[tuple[str, str]] = set()
     for part in parts:
-        with bits_of(part.path, name) as bits:
-            for line in recorded_in(part.path):
-                if line.target != name or (line.purpose, line.case) in copied:
-                    continue
-                copied.add((line.purpose, line.case))
-                try:
-                    jobs = recorder.jobs(name, [outcome_of(job, bits) for job in line.jobs])
-                except RecordError as error:
-                    raise RecordError(f"{part.path}: case {line.case} on {name}: {error}") from None
-                writer.append(lines.Recorded(purpose=line.purpose, target=name, case=line.case, jobs=jobs))
+        bits = bits_of(part.path, name)
+        for line in recorded_in(part.path):
+            if line.target != name or (line.purpose, line.case) in copied:
+                continue
+            copied.add((line.purpose, line.case))
+            try:
+                jobs = recorder.jobs(name, [outcome_of(job, bits) for job in line.jobs])
+            except RecordError as error:
+                raise RecordError(f"{part.path}: case {line.case} on {name}: {error}") from None
+            writer.append(lines.Recorded(purpose=line.purpose, target=name, case=line.case, jobs=jobs))
 
 
 def _evidence(to: Path, name: str, wanted: set[str], parts: Sequence[RunFolder]) -> EvidenceRecord:

@@ -229,10 +229,14 @@ def write_run(path: Path, rows: list[dict[str, Any]], info: dict[str, Any] | Non
 
 
 def run_of(
-    path: Path, rows: list[dict[str, Any]], findings: list[dict[str, Any]] | None = None, **changed: Any
+    path: Path,
+    rows: list[dict[str, Any]],
+    findings: list[dict[str, Any]] | None = None,
+    target: str = "onnxruntime",
+    **changed: Any,
 ) -> Path:
     """Write a run directory with the sample's run.json, and with these findings and keys in place of its own."""
-    info = sample_info(rows) | changed
+    info = sample_info(rows, target) | changed
     if findings is not None:
         info["targets"][0]["findings"] = findings
     return write_run(path, rows, info)
@@ -247,46 +251,37 @@ def editing(run: Path) -> Iterator[dict[str, Any]]:
     path.write_text(json.dumps(info), encoding="utf-8")
 
 
+def _element(must: float | None, within: float | None, got: float, ratio: Any, **more: Any) -> dict[str, Any]:
+    return {"must": must, "within": within, "got": got, "ratio": ratio, **more}
+
+
 def exhibit(case: str, **changed: Any) -> dict[str, Any]:
     """Return an evidence.json: two rows of four steps and three units, which diverge at step 2 of row 1, unit 0."""
-    steps, units = [0, 1, 2, 3], [0, 1, 2]
+    steps = {"steps": [0, 1, 2, 3], "of_steps": 4}
     ratio: list[list[Any]] = [[0.1, 0.2, 0.0], [0.3, 0.4, None], [250.0, 0.2, 0.1], [8.0, "inf", 0.9]]
     lines = [
-        {
-            "step": step,
-            "position": 3 - step,
-            "padding": step == 3,
-            "values": dict.fromkeys("iofcCH", None if step == 3 else 0.1 * step - 0.1),
-            "must": 0.25 * step,
-            "within": 1e-7,
-            "got": 0.25 * step + (0.01 if step > 1 else 0),
-            "ratio": ratio[step][0],
-        }
-        for step in steps
+        _element(0.25 * step, 1e-7, 0.25 * step + (0.01 if step > 1 else 0), ratio[step][0])
+        | {"step": step, "position": 3 - step, "padding": step == 3}
+        | {"values": dict.fromkeys("iofcCH", None if step == 3 else 0.1 * step - 0.1)}
+        for step in range(4)
     ]
+    parting = _element(0.5, 1e-7, 0.51, 250.0, output="Y", place="Y[2, 0, 1, 0]", clause="lstm.equations")
+    plane = {"positions": [3, 2, 1, 0], "units": [0, 1, 2], "of_units": 3, "length": 3, "ratio": ratio}
+    rows = {"names": ["0", "1"], "of_rows": 2, "lengths": [4, 3], "here": 1}
+    x = {"name": "X", "given": "graph input", "type": "float32", "shape": [4, 2, 2], "values": [0.5], "nonfinite": 2}
     whole = {
         "schema": 1,
         "case": case,
-        "target": "onnxruntime",
         "operator": "LSTM-14",
-        "type": "float32",
-        "verdict": "wrong",
-        "reason": "value",
         "message": "Y[2, 0, 1, 0] is 0.51, must be 0.5",
         "class": "standard",
         "interpretations": {"clip-at-zero": "off"},
         "diagnosis": [{"id": "lstm.clip.missing", "text": "Leaves out clip."}],
         "process": {"status": "ran", "phase": "", "signal": None, "captured": "a warning of the runtime"},
         "node": "Y, Y_h, Y_c = LSTM <hidden_size: int = 3> (X, W, R)",
-        "nodes": 1,
         "opset": 14,
-        "ir_version": 7,
         "asked": ["Y", "Y_h", "Y_c"],
-        "inputs": [
-            {"name": "X", "given": "graph input", "type": "float32", "shape": [4, 2, 2], "values": [0.5], "low": -1.0}
-            | {"high": 1.0, "nonfinite": 2},
-            {"name": "B", "given": "absent"},
-        ],
+        "inputs": [x | {"low": -1.0, "high": 1.0}, {"name": "B", "given": "absent"}],
         "runs_before": [[4, 2, 5]],
         "numbers": {
             "title": "",
@@ -294,22 +289,13 @@ def exhibit(case: str, **changed: Any) -> dict[str, Any]:
             "direction": "reverse",
             "row": 1,
             "unit": 0,
-            "parting": {
-                "output": "Y",
-                "place": "Y[2, 0, 1, 0]",
-                "clause": "lstm.equations",
-                "step": 2,
-                "where": "step 2, forward, row 1",
-            }
-            | {"must": 0.5, "within": 1e-7, "got": 0.51, "ratio": 250.0},
+            "parting": parting | {"step": 2, "where": "step 2, forward, row 1"},
             "gates": {"names": list("iofcCH"), "of_steps": 4, "lines": lines},
-            "plane": {"steps": steps, "positions": [3, 2, 1, 0], "of_steps": 4, "units": units, "of_units": 3}
-            | {"length": 3, "ratio": ratio},
-            "rows": {"names": ["0", "1"], "of_rows": 2, "lengths": [4, 3], "here": 1, "steps": steps, "of_steps": 4}
-            | {"ratio": [[0.1, 0.2, 0.3, 0.4], [0.2, 0.4, 250.0, "inf"]]},
+            "plane": plane | steps,
+            "rows": rows | steps | {"ratio": [[0.1, 0.2, 0.3, 0.4], [0.2, 0.4, 250.0, "inf"]]},
             "states": [
-                {"name": "Y_h", "place": "Y_h[0, 1, 0]", "must": 0.5, "within": 1e-7, "got": 0.51, "ratio": 250.0},
-                {"name": "Y_c", "place": "Y_c[0, 1, 0]", "must": None, "within": None, "got": 0.1, "ratio": None},
+                _element(0.5, 1e-7, 0.51, 250.0, name="Y_h", place="Y_h[0, 1, 0]"),
+                _element(None, None, 0.1, None, name="Y_c", place="Y_c[0, 1, 0]"),
             ],
         },
     }

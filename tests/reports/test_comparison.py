@@ -108,8 +108,7 @@ def test_what_makes_runs_less_than_comparable_is_said(tmp_path: Path, changed: d
 
 def test_targets_are_paired_by_name_and_alone_by_being_alone(tmp_path: Path) -> None:
     one = run_of(tmp_path / "one", [result("a")])
-    rows = [result("a", target="other")]
-    other = write_run(tmp_path / "other", rows, sample_info(rows, "other"))
+    other = run_of(tmp_path / "other", [result("a", target="other")], target="other")
     alone = compare(read_run(one), read_run(other))
     assert [changes.same for changes in alone.targets] == [1]
     assert "different names: onnxruntime, then other" in alone.warnings[-1]
@@ -156,10 +155,11 @@ def test_nothing_worse_ends_with_0_and_what_cannot_be_read_with_2(pair: tuple[st
 
 def test_what_a_runtime_said_does_not_format(tmp_path: Path) -> None:
     name = "a|b`c<i>_d_"
-    rows = [result("a", target=name, verdict="wrong", message="# <script> | [x](y)")]
-    folder = write_run(tmp_path / "run", rows, sample_info(rows, name))
-    was = write_run(tmp_path / "was", [result("a", target=name)], sample_info(rows, name))
-    comparison = compare(read_run(was), read_run(folder))
+    wrong = {"verdict": "wrong", "message": "# <script> | [x](y)"}
+    runs = [
+        run_of(tmp_path / k, [result("a", target=name, **v)], target=name) for k, v in {"was": {}, "is": wrong}.items()
+    ]
+    comparison = compare(*map(read_run, runs))
     text = markdown_of("difference.md", comparison=comparison)
     assert "<script>" not in text
     assert "\\<script\\>" in text or "\\<i\\>" in text

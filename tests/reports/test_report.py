@@ -136,8 +136,7 @@ def test_without_feature_groups_the_clauses_give_them(page_of: Callable[..., Pag
 
 
 def test_several_runs_stand_side_by_side(sample: Path, tmp_path: Path) -> None:
-    other = sample_results("onnx-reference")
-    second = write_run(tmp_path / "second", other, sample_info(other, "onnx-reference"))
+    second = run_of(tmp_path / "second", sample_results("onnx-reference"), target="onnx-reference")
     page, messages = report(tmp_path / "report", sample, second)
     assert messages == []
     assert page.data["targets"] == ["onnxruntime", "onnx-reference"]

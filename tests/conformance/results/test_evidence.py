@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,15 @@ from onnx import numpy_helper
 
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.directories import directory
-from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.judging.divergence import format_index
+from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select
 from onnxspec.conformance.probes.stream import CaseRun
 from onnxspec.conformance.results import evidence as module
-from onnxspec.conformance.results.evidence import Kept, write_evidence
-from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.results.evidence import Kept
 from onnxspec.conformance.showing.evidence import evidence_of
-from onnxspec.conformance.targets.target import parse_target
 from onnxspec.conformance.workers.job import Outcome
-from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.reference import evaluate
 
 from ..miniatures import Command, Finished, naming, pick, read_results
@@ -91,19 +87,18 @@ def test_a_plane_has_every_step_and_unit_of_a_small_case(wrong: tuple[Path, str]
         assert line["ratio"] == ratio[numbers["unit"]]
 
 
-def test_its_files_are_the_case(wrong: tuple[Path, str]) -> None:
+def test_its_files_are_the_case_and_a_backend_module_has_no_script(wrong: tuple[Path, str]) -> None:
     folder, case = wrong
     case_folder = folder / record_of(folder)["folders"][case]
+    assert {path.name for path in case_folder.iterdir()} == {"model.onnx", "test_data_set_0", "evidence.json"}
     (spec,) = select(Selection(cases=(case,)))
-    built = build_case(spec)
-    assert (case_folder / "model.onnx").read_bytes() == built.trial.model
-    files = sorted((case_folder / "test_data_set_0").glob("input*"))
-    fed = [numpy_helper.to_array(onnx.load_tensor(str(path))) for path in files]
-    for got, array in zip(fed, built.trial.feeds[0].fed.values(), strict=True):
-        assert got.tobytes() == array.tobytes()
-    wanted = evaluate(built.trial.node, built.trial.feeds[0].inputs)["Y"]
-    expected = numpy_helper.to_array(onnx.load_tensor(str(case_folder / "test_data_set_0" / "output_0.pb")))
-    assert expected.tobytes() == wanted.astype(np.float32).tobytes()
+    trial = build_case(spec).trial
+    assert (case_folder / "model.onnx").read_bytes() == trial.model
+    y = evaluate(trial.node, trial.feeds[0].inputs)["Y"].astype(np.float32)
+    for name, arrays in {"input": trial.feeds[0].fed.values(), "output": [y]}.items():
+        files = sorted((case_folder / "test_data_set_0").glob(f"{name}*"))
+        stored = [numpy_helper.to_array(onnx.load_tensor(str(path))).tobytes() for path in files]
+        assert stored[: len(arrays)] == [array.tobytes() for array in arrays]
 
 
 def test_its_script_shows_the_finding_on_the_same_target(inside: Inside, tmp_path: Path) -> None:
@@ -112,12 +107,6 @@ def test_its_script_shows_the_finding_on_the_same_target(inside: Inside, tmp_pat
     script = tmp_path / "run" / record_of(tmp_path / "run")["folders"][case] / "script.py"
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=590)
     assert done.returncode == 1, done.stderr
-
-
-def test_a_backend_module_has_the_test_case_directory_and_no_script(wrong: tuple[Path, str]) -> None:
-    folder, case = wrong
-    case_folder = folder / record_of(folder)["folders"][case]
-    assert {path.name for path in case_folder.iterdir()} == {"model.onnx", "test_data_set_0", "evidence.json"}
 
 
 def test_a_crash_keeps_what_the_runtime_said(inside: Inside, tmp_path: Path) -> None:
@@ -164,23 +153,15 @@ def test_evidence_that_cannot_be_written_costs_no_result(
     assert (tmp_path / "run" / "report" / "index.html").is_file()
 
 
-def outcome_of(spec: CaseSpec, change: Callable[[Any], Any]) -> tuple[SpecProbe, Outcome]:
-    """Return a case, and the outcome of a target that changes the right outputs."""
-    probe = SpecProbe(spec)
-    trial = build_case(spec).trial
-    dtype = trial.feeds[0].inputs["X"].dtype
-    lists = tuple(
-        (tuple(change(array.astype(dtype)) for array in evaluate(trial.node, feed.inputs).values()),)
-        for feed in trial.feeds
-    )
-    return probe, Outcome(trial.key, "ran", "run", lists)
-
-
 def shown_of(spec: CaseSpec, change: Callable[[Any], Any]) -> dict[str, Any]:
     """Return the evidence of a case on a target that changes the right outputs."""
-    probe, outcome = outcome_of(spec, change)
-    prepared = probe.prepare()
-    job, judgement = prepared.jobs[0], prepared.judge([outcome], "standard")
+    prepared = SpecProbe(spec).prepare()
+    trial, job = prepared.trials[0], prepared.jobs[0]
+    dtype = trial.feeds[0].inputs["X"].dtype
+    rights = [evaluate(trial.node, feed.inputs).values() for feed in trial.feeds]
+    lists = tuple((tuple(change(array.astype(dtype)) for array in right),) for right in rights)
+    outcome = Outcome(trial.key, "ran", "run", lists)
+    judgement = prepared.judge([outcome], "standard")
     return evidence_of(job.model, job.feeds, prepared.trials, judgement, [outcome], "standard")
 
 
@@ -216,25 +197,14 @@ def test_numbers_that_json_lacks_are_texts(value: float) -> None:
     assert json.loads(text) == shown
 
 
-def test_what_does_not_fit_is_run_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kin: Mapping[str, str]
-) -> None:
-    monkeypatch.setenv("PYTHONPATH", kin["PYTHONPATH"])
-    # In the forward direction every step of Y within a length is right, and steps past it are not judged.
-    (spec,) = select(Selection(cases=(pick(1, lambda s: ragged(s) and s.direction == "forward")[0],)))
-    target = parse_target("backend:lengths_ignored")
-    probe, outcome = outcome_of(spec, lambda array: -array)
-    judgement = probe.prepare().judge([outcome], "standard")
-    result: Result = result_of(probe, target.name, judgement, 0.0, None)
-    findings = findings_of([result], {probe.id: probe})
-    kept = Kept(room=100)
-    kept.offer(CaseRun(probe, probe.prepare(), (outcome,), judgement))
-    assert kept.get(probe.id) is None
-    evidence = write_evidence(
-        tmp_path, target, findings, {probe.id: probe}, [result], kept, partial(TargetProcess, target)
-    )
-    shown = json.loads((tmp_path / evidence["folders"][probe.id] / "evidence.json").read_text())
-    assert shown["numbers"]["parting"]["output"] == "Y_h"  # the result of this target, not the given one
+def test_outcomes_beyond_the_limit_are_not_kept() -> None:
+    """The evidence of a run that goes on shows that they are run again."""
+    probe = SpecProbe(CaseSpec("RNN", 14, T=3, N=2, I=2, H=2))
+    outcome = Outcome(probe.id, "ran", "run", (((np.zeros(60, np.float32),),),))
+    for room, kept in ((1000, None), (2000, (Judgement(Verdict.WRONG), (outcome,)))):
+        record = Kept(room=room)
+        record.offer(CaseRun(probe, probe.prepare(), (outcome,), Judgement(Verdict.WRONG)))
+        assert (record.get(probe.id), record.fresh) == (kept, {probe.id})
 
 
 def test_targets_that_are_called_alike_have_folders_of_their_own() -> None:

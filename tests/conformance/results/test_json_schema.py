@@ -58,12 +58,3 @@ def test_a_real_run_fits(run: Path) -> None:
     described: dict[str, Any] = json.loads((run / "run.json").read_text(encoding="utf-8"))
     validator("run.schema.json").validate(described)
     assert described["targets"][0]["findings"]
-
-
-def test_what_does_not_fit_is_refused(run: Path) -> None:
-    row = next(row for row in rows_of(run) if row["record"] == "result")
-    check = validator("result.schema.json")
-    for changed in ({"verdict": "fine"}, {"seconds": -1}, {"clauses": "a"}, {"where": []}, {"judged": 1.5}):
-        assert list(check.iter_errors({**row, **changed}))
-    del row["case"]
-    assert list(check.iter_errors(row))

@@ -133,11 +133,6 @@ def test_new_failures_are_those_that_no_list_names(
     assert summary(*rows, **options).comparison == comparison
 
 
-def support(*rows: list[Result], problems: tuple[Finding, ...] = ()) -> tuple[str, str]:
-    answer = summary(*rows, problems=problems)
-    return answer.supported, answer.lacking
-
-
 @pytest.mark.parametrize(
     ("rows", "supported"),
     [
@@ -153,18 +148,8 @@ def support(*rows: list[Result], problems: tuple[Finding, ...] = ()) -> tuple[st
     ],
 )  # fmt: skip
 def test_what_ran_is_supported(rows: list[list[Result]], supported: str) -> None:
-    assert support(*rows) == (supported, "")
-
-
-def test_what_some_operators_lack_names_them() -> None:
-    rows = [tried("pass"), tried("pass", op="GRU"), tried("pass", op="GRU", type="float16")]
-    rows += [tried("unsupported", type="float16"), tried("fallback", op="RNN")]
-    problems = (
-        problem("refuses RNN altogether", "fallback", conditions="RNN altogether", operators=("RNN",)),
-        problem("refuses float16", "unsupported", conditions="float16"),
-    )
-    told = ("GRU and LSTM; float16, float32; version 14", "RNN, float16 in LSTM")
-    assert support(*rows, problems=problems) == told
+    answer = summary(*rows)
+    assert (answer.supported, answer.lacking) == (supported, "")
 
 
 def test_what_refusals_are_about_is_lacking_and_what_nobody_knows_is_counted() -> None:
@@ -184,30 +169,39 @@ def test_what_refusals_are_about_is_lacking_and_what_nobody_knows_is_counted() -
     ]
 
 
-def test_what_is_refused_here_and_left_to_another_provider_there_is_one_lack() -> None:
-    problems = tuple(problem("no", verdict, conditions="seq_length 0") for verdict in ("unsupported", "fallback"))
-    assert summary(tried("pass"), tried("unsupported"), problems=problems).lacking == "seq_length 0"
+TOGETHER = "float16 (only tested together with layout 1)"
 
 
-def test_a_type_with_which_nothing_ran_is_lacking_only_where_the_findings_say_so() -> None:
-    rows = [tried("pass"), tried("unsupported", type="float16"), tried("unsupported", version=1)]
-    together = "float16 (only tested together with layout 1)"
-    problems = (
-        problem("refuses " + together, "unsupported", conditions=together, types=("float16",)),
-        problem("refuses version 1", "unsupported", conditions="version 1"),
-    )
-    assert summary(*rows, problems=problems).lacking == f"{together}, version 1"
-    gru = [tried("pass"), tried("unsupported", op="GRU")]
-    layout = problem("refuses layout 1", "unsupported", conditions="layout 1", operators=("GRU",))
-    assert summary(*gru, problems=(layout,)).lacking == "layout 1 in GRU"
-    altogether = problem("no", "fallback", conditions="GRU altogether", operators=("GRU",))
-    assert summary(*gru, problems=(altogether,)).lacking == "GRU"
-
-
-def test_a_type_that_runs_in_part_is_not_called_lacking() -> None:
-    rows = [tried("pass"), tried("inaccurate", type="float64"), tried("unsupported", type="float64")]
-    problems = (problem("refuses float64", "unsupported", conditions="float64"),)
-    assert support(*rows, problems=problems) == ("LSTM; float32, float64; version 14", "some float64")
+@pytest.mark.parametrize(
+    ("rows", "refusals", "supported", "lacking"),
+    [
+        ([tried("pass"), tried("pass", op="GRU"), tried("pass", op="GRU", type="float16"),
+          tried("unsupported", type="float16"), tried("fallback", op="RNN")],
+         [{"verdict": "fallback", "conditions": "RNN altogether", "operators": ["RNN"]}, {"conditions": "float16"}],
+         "GRU and LSTM; float16, float32; version 14", "RNN, float16 in LSTM"),
+        # Refused by one provider and left to another.
+        ([tried("pass"), tried("unsupported")],
+         [{"conditions": "seq_length 0"}, {"verdict": "fallback", "conditions": "seq_length 0"}],
+         "LSTM; float32; version 14", "seq_length 0"),
+        # A type with which nothing ran lacks only what the findings say.
+        ([tried("pass"), tried("unsupported", type="float16"), tried("unsupported", version=1)],
+         [{"conditions": TOGETHER, "types": ["float16"]}, {"conditions": "version 1"}],
+         "LSTM; float32; version 14", f"{TOGETHER}, version 1"),
+        ([tried("pass"), tried("unsupported", op="GRU")], [{"conditions": "layout 1", "operators": ["GRU"]}],
+         "LSTM; float32; version 14", "layout 1 in GRU"),
+        ([tried("pass"), tried("unsupported", op="GRU")],
+         [{"verdict": "fallback", "conditions": "GRU altogether", "operators": ["GRU"]}],
+         "LSTM; float32; version 14", "GRU"),
+        # A type that runs in part.
+        ([tried("pass"), tried("inaccurate", type="float64"), tried("unsupported", type="float64")],
+         [{"conditions": "float64"}], "LSTM; float32, float64; version 14", "some float64"),
+    ],
+)  # fmt: skip
+def test_what_is_lacking_is_named_as_far_as_findings_know_it(
+    rows: list[list[Result]], refusals: list[dict[str, Any]], supported: str, lacking: str
+) -> None:
+    answer = summary(*rows, problems=[problem("no", **{"verdict": "unsupported", **refusal}) for refusal in refusals])
+    assert (answer.supported, answer.lacking) == (supported, lacking)
 
 
 def hits(*problems: Finding) -> list[str]:
@@ -254,15 +248,13 @@ def test_known_invalid_models_are_one() -> None:
     assert [hit.known for hit in fresh.validation] == [False]
 
 
-def test_the_extent_has_the_number_of_new_cases_if_only_some_are_new() -> None:
-    (group,) = summary(problems=(problem("Listed", "wrong", cases=53, new=2),)).groups
-    assert group.extent == "53 cases, 2 of them new, LSTM, float32"
-
-
-def test_a_group_counts_each_case_once() -> None:
+def test_a_group_counts_each_case_once_and_says_how_many_are_new_if_only_some_are() -> None:
+    listed = problem("Listed", "wrong", cases=53, new=2)
+    (group,) = summary(problems=(listed, listed)).groups
+    assert (group.cases, group.extent) == (53, "53 cases, 4 of them new, LSTM, float32")
     wrong = problem("Does it", "wrong")
-    (hit,) = summary(problems=(wrong, wrong)).groups
-    assert (hit.cases, hit.new) == (3, 3)
+    (group,) = summary(problems=(wrong, wrong)).groups
+    assert (group.cases, group.new) == (3, 3)
 
 
 def test_a_known_fault_is_said_once_without_sizes() -> None:
