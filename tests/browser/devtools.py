@@ -5,49 +5,48 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from types import TracebackType
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from playwright.sync_api import Browser as Chromium
 from playwright.sync_api import Error, Page, sync_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 60.0
 """Seconds until the client gives up on a page that does not come to a state."""
 
 
 def find_browser() -> str | None:
     """Return the path of a Chromium on this machine, or None; ``ONNXSPEC_BROWSER`` overrides the search."""
-    return next(filter(None, map(shutil.which, (os.environ.get("ONNXSPEC_BROWSER", ""), *NAMES))), None)
+    names = (os.environ.get("ONNXSPEC_BROWSER", ""), "chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+@contextmanager
+def started(path: str) -> Iterator[Browser]:
+    """Start the browser at a path, and close it at the end."""
+    # In a container, root cannot start Chromium's sandbox; the pages are our own.
+    options = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with sync_playwright() as playwright, playwright.chromium.launch(executable_path=path, args=options) as chromium:
+        yield Browser(chromium)
 
 
 class Browser:
-    """Browser with one page; ``complaints`` and ``requests`` are those since the page was opened; a context manager."""
+    """Browser with one page; ``complaints`` and ``requests`` are those since the page was opened."""
 
     page: Page
 
-    def __init__(self, path: str) -> None:
-        self._playwright = sync_playwright().start()
-        # In a container, root cannot start Chromium's sandbox; the pages are our own.
-        options = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-        self._browser = self._playwright.chromium.launch(executable_path=path, args=options)
+    def __init__(self, chromium: Chromium) -> None:
+        self._chromium = chromium
         self.complaints: list[str] = []
         self.requests: list[str] = []
 
-    def __enter__(self) -> Browser:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._browser.close()
-        self._playwright.stop()
-
     def size(self, width: int, height: int, *, phone: bool = False) -> None:
-        """Open an empty window of this size in pixels, with empty storage and the light theme."""
-        for context in self._browser.contexts:
+        """Open an empty window of this size in pixels, with the light theme."""
+        for context in self._chromium.contexts:
             context.close()
         viewport: Any = {"width": width, "height": height}
-        self.page = self._browser.new_context(viewport=viewport, is_mobile=phone, color_scheme="light").new_page()
+        self.page = self._chromium.new_context(viewport=viewport, is_mobile=phone, color_scheme="light").new_page()
         self.page.on("console", lambda message: self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
@@ -70,16 +69,13 @@ class Browser:
         """Wait until a condition holds in the page and its effects are drawn."""
         # Playwright's own waiting evaluates a string in the page, which the page's policy forbids.
         deadline = time.monotonic() + PATIENCE
-        while not self._holds(condition):
+        while True:
+            with suppress(Error):  # no page exists between two pages
+                if self.js(condition):
+                    break
             assert time.monotonic() < deadline, f"never came true: {condition}"
             self.page.wait_for_timeout(20)
         self.js("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-
-    def _holds(self, condition: str) -> bool:
-        try:
-            return bool(self.js(condition))
-        except Error:  # no page exists between two pages
-            return False
 
     def key(self, name: str) -> None:
         """Press a key."""

@@ -324,6 +324,38 @@ def shown(sample: Path) -> Path:
     return sample
 
 
+def hostile_run(path: Path, text: str) -> Path:
+    """Write a run with evidence, with a text wherever a runtime or a folder may say something."""
+
+    def spoiled(value: Any) -> Any:
+        if isinstance(value, dict):
+            key = text.replace("\ud800", "")  # no record has half a character in a key
+            more = {} if "i" in value else {key: text}  # a gate's number is no text
+            return {key: spoiled(inner) for key, inner in value.items()} | more
+        if isinstance(value, list):
+            texts = all(isinstance(inner, str) for inner in value)
+            return [spoiled(inner) for inner in value] + [text] * texts
+        return text if isinstance(value, str) and value != "inf" else value
+
+    rows = [
+        result(text, op=text, domain=text, type=text, target=text, clauses=[text], reason=text),
+        result(text + "b", target=text, verdict="wrong", message=text, flags=[text], diagnosis=[text], features=[text]),
+        result("c", target=text, verdict="wrong", where={"output": text, "index": [1], "step": 1}, repeat=text),
+    ]
+    info = sample_info(rows, text)
+    info |= {"profile": text, "command": [text], "digests": {text: text}, "onnxspec": text}
+    info["selection"] |= {"op": [text]}
+    info["environment"] |= {"python": text, "packages": {text: text}}
+    info["clauses"] = {text: {"status": text, "text": text, "source": text}}
+    target = info["targets"][0]
+    target |= {"description": {"version": text, text: [text]}, "class": text, "grade": {text: text}, "adapter": text}
+    words = dict.fromkeys(("title", "kind", "verdict", "why", "message"), text) | {"smallest": "c"}
+    target["findings"] = [finding(text, text, [text], [text, "c"]) | words | {"types": [text]}]
+    run = write_run(path, rows, info)
+    add_evidence(run, {"c": spoiled(exhibit("c")) | {"schema": 1}})
+    return run
+
+
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
     """Return a complete and conforming run directory."""

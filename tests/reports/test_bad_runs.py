@@ -12,7 +12,7 @@ from onnxspec.reports.page import write_report
 from onnxspec.reports.run import read_runs
 from onnxspec.reports.text import printable
 
-from .conftest import HOSTILE, Page, cases, finding, report, result, sample_info, write_run
+from .conftest import HOSTILE, Page, cases, hostile_run, pages, report, result, sample_info, write_run
 
 
 def test_with_no_readable_run_there_is_still_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,41 +61,19 @@ def test_results_missing_or_empty(tmp_path: Path) -> None:
 
 
 def test_what_a_runtime_says_is_text_wherever_it_stands(tmp_path: Path) -> None:
-    text = HOSTILE
-    rows = [
-        result(text, op=text, domain=text, type=text, target=text, clauses=[text], reason=text),
-        result(text + "b", target=text, verdict="wrong", message=text, flags=[text], diagnosis=[text], features=[text]),
-        result("c", target=text, verdict="wrong", where={"output": text, "index": [1], "step": 1}, repeat=text),
-    ]
-    info = sample_info(rows, text)
-    info |= {
-        "profile": text,
-        "started": "2026-11-20T16:30:00+00:00",
-        "command": [text],
-        "digests": {text: text},
-        "onnxspec": text,
-    }
-    info["selection"] |= {"op": [text]}
-    info["environment"] |= {"python": text, "packages": {text: text}}
-    info["clauses"] = {text: {"status": text, "text": text, "source": text}}
-    target = info["targets"][0]
-    target |= {"description": {"version": text, text: [text]}, "class": text, "grade": {text: text}, "adapter": text}
-    words = dict.fromkeys(("title", "kind", "verdict", "smallest", "why", "message"), text)
-    lists = {"clauses": [text], "types": [text], "cases": [text, "c"]}
-    target["findings"] = [finding(text, text, [], []) | words | lists]
-    page, _ = report(tmp_path / "report", write_run(tmp_path / "run", rows, info))
-    assert page.open == []
-    assert len(page.all("script")) == 2
-    assert not page.all("img")
-    assert "alert(1)</script>" in page.whole  # displayed, as text
-    assert "{{7*7}}" in page.whole
-    assert "\u202e" not in page.source
-    assert "\\u202e" in page.whole
-    assert "\x00" not in page.source
-    data = page.texts["data"]
-    assert "<" not in data
-    assert ">" not in data
-    assert cases(page)[0] == printable(text)
+    run = hostile_run(tmp_path / "run", HOSTILE)
+    finding, _ = pages(tmp_path / "report", run)
+    page = Page(tmp_path / "report" / "index.html")
+    for made, scripts in ((page, 2), (finding, 0)):
+        assert made.open == []
+        assert len(made.all("script")) == scripts
+        assert not made.all("img")
+        assert "alert(1)</script>" in made.whole  # displayed, as text
+        assert "{{7*7}}" in made.whole
+        assert "\\u202e" in made.whole
+        assert not {"\u202e", "\x00"} & {*made.source}
+    assert not {"<", ">"} & {*page.texts["data"]}
+    assert cases(page)[0] == printable(HOSTILE)
 
 
 @pytest.mark.parametrize(

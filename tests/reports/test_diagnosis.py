@@ -65,6 +65,9 @@ def test_a_fault_is_told_with_its_id_its_clause_and_its_condition(diagnosed: Pat
     assert "GRU-14, LSTM-14, RNN-14" in first
     assert "#finding-2" in [attrs.get("href") for attrs in page.all("a")]
     assert "only with" not in page.text("finding-2")
+    third = page.text("finding-3")
+    assert "unknown: matches none of the known faults" in third
+    assert "arithmetic: it follows from the format of numbers, and from no document" in third
 
 
 def test_a_finding_that_is_only_consistent_with_a_fault_is_not_told_to_have_none(tmp_path: Path) -> None:
@@ -77,13 +80,6 @@ def test_a_finding_that_is_only_consistent_with_a_fault_is_not_told_to_have_none
     for text in (page.text("finding-1"), finding_page.whole):
         assert "clip.ignored: possible, not proven" in text
         assert "not found in" not in text
-
-
-def test_what_nothing_explains_is_said_to_be_so(diagnosed: Path, tmp_path: Path) -> None:
-    page, _ = report(tmp_path / "report", diagnosed)
-    third = page.text("finding-3")
-    assert "unknown: matches none of the known faults" in third
-    assert "arithmetic: it follows from the format of numbers, and from no document" in third
 
 
 def test_what_a_class_or_a_list_explains_is_not_called_unexplained(page_of: Callable[..., Page]) -> None:

@@ -17,8 +17,6 @@ from onnxspec.conformance.results.sections import sections_of
 from onnxspec.conformance.results.summary import summary_of
 from onnxspec.reports.matrix import STATE_TONES, tone_of
 from onnxspec.reports.page import write_report
-from onnxspec.reports.run import read_run
-from onnxspec.reports.subject import subjects_of
 
 from .conftest import Page, cases, finding, report, result, run_of, sample_info, sample_results, write_run
 
@@ -54,6 +52,9 @@ def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(page: Page
         attrs for title, attrs in cells.items() if title and title.startswith("LSTM-14, clip, onnxruntime: 9 wrong")
     )
     assert clip["href"] == "#results?target=0&op=LSTM-14&group=clip&verdict=failing"
+    # A result counts in each of its features.
+    counts = "4 wrong, 3 unsupported, 1 inconclusive, 22 pass (3 of the failures are known)"
+    assert f"LSTM-14, reverse, onnxruntime: {counts}" in cells
     matrix = page.text("matrix")
     for words in (
         "9 known of 9",
@@ -218,9 +219,8 @@ def test_two_targets_of_one_run_are_counted_apart(tmp_path: Path) -> None:
     assert "yes: all 2 checked cases are correct" in answer
     assert "no: 1 of 1 checked case fails" in answer
     assert [row[-1] for row in page.data["rows"]] == [[], [], [1]]
-    titles = [str(attrs["title"]) for attrs in page.all("a") if attrs.get("title")]
-    assert "LSTM-14, clip, other: 1 wrong" in titles
-    assert "LSTM-14, default, onnxruntime: 2 pass" in titles
+    titles = {str(attrs["title"]) for attrs in page.all("a") if attrs.get("title")}
+    assert {"LSTM-14, clip, other: 1 wrong", "LSTM-14, default, onnxruntime: 2 pass"} <= titles
     assert not any("clip, onnxruntime" in title for title in titles)
 
 
@@ -246,19 +246,6 @@ def test_a_models_nodes_head_the_page_by_their_paths(tmp_path: Path) -> None:
         (run / "cases" / "nodes.json").write_text(foreign, encoding="utf-8")
         page, _ = report(tmp_path / "report", run)
         assert "Nodes of the model" not in page.text("answer")
-
-
-def test_a_result_counts_in_each_of_its_groups(tmp_path: Path) -> None:
-    rows = [
-        result("a", features=["clip", "reverse"]),
-        result("b", features=["reverse"]),
-        result("c", features=[], clauses=[]),
-        result("d", features=["clip", "reverse"], verdict="wrong"),
-        result("e", features=["reverse", "clip"]),
-    ]
-    (subject,) = subjects_of([read_run(write_run(tmp_path, rows, None))])
-    counted = {group: dict(tally.verdicts) for (group, _), tally in subject.by_feature.items()}
-    assert counted == {"clip": {"pass": 2, "wrong": 1}, "reverse": {"pass": 3, "wrong": 1}}
 
 
 def test_long_messages_are_cut_to_the_budget(tmp_path: Path) -> None:
