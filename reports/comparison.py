@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from ..conformance.judging.judgement import DECLINED, UNTRIED, Verdict
@@ -251,39 +249,3 @@ def _moves(old: Subject, new: Subject) -> Iterator[Moved]:
         both_known = None not in (before[row.type].worst, row.worst)
         if was != now or (both_known and abs(largest[0] - largest[1]) > _MOVED * max(largest)):
             yield Moved(row.type, was, now, before[row.type].worst, row.worst, wider)
-
-
-def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Return the comparison as JSON data; docs/results.md documents the keys."""
-    ends = {
-        name: {"folder": str(run.path), "started": run.info["started"], "onnxspec": run.info["onnxspec"]}
-        for name, run in (("old", comparison.old), ("new", comparison.new))
-    }
-    record: dict[str, Any] = msgspec.to_builtins(
-        {
-            "schema": 1,
-            **ends,
-            "worse": comparison.worse,
-            "warnings": comparison.warnings,
-            "only_old": comparison.only_old,
-            "only_new": comparison.only_new,
-            "targets": [
-                {
-                    "name": changes.new.name,
-                    "old_version": changes.old.version,
-                    "new_version": changes.new.version,
-                    "worse": changes.worse,
-                    "same": changes.same,
-                    **{
-                        change_kind: [change for group in changes.groups(change_kind) for change in group]
-                        for change_kind in KINDS
-                    },
-                    "only_old": changes.only_old,
-                    "only_new": changes.only_new,
-                    "accuracy": changes.accuracy,
-                }
-                for changes in comparison.targets
-            ],
-        }
-    )
-    return record

@@ -15,7 +15,6 @@ from ..conformance.judging.vocabulary import DECLINES, FAILS, RIGHT, UNKNOWN
 from ..reference import UnknownOperator, document_of
 from .subject import Subject, Tally
 
-
 STATE_TONES = {FAILS: "fail", RIGHT: "pass", DECLINES: "unsupported", UNKNOWN: "none"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,7 +114,7 @@ def site(runs: Sequence[Path], out: Path) -> None:
     "--format",
     "-f",
     "form",
-    type=click.Choice(("text", "markdown", "json")),
+    type=click.Choice(("text", "markdown")),
     default="text",
     show_default=True,
     help="Output format.",
@@ -129,7 +128,7 @@ def diff(old: Path, new: Path, form: str) -> None:
     Exit code 0: nothing got worse; 1: a case broke, one is no longer supported, or accuracy has a wider grade;
     2: bad arguments, or a run cannot be read.
     """
-    from ...reports.comparison import as_json, compare
+    from ...reports.comparison import compare
     from ...reports.run import read_run
 
     comparison = compare(read_run(old), read_run(new))
@@ -142,8 +141,6 @@ def diff(old: Path, new: Path, form: str) -> None:
         from ...reports.templates import markdown_of
 
         text = markdown_of("difference.md", comparison=comparison)
-    elif form == "json":
-        text = json.dumps(as_json(comparison), indent=1, allow_nan=False) + "\n"
     else:
         from ...reports.templates import text_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -134,10 +133,6 @@ def test_every_form_tells_the_same(pair: tuple[str, str]) -> None:
         assert done.exit_code == 1
         assert "**Worse: 1 newly failing, 1 fixed.**" in done.stdout
         assert "onnxspec run --target onnxruntime --case a" in done.stdout
-    content = json.loads(RUNNER.invoke(app, ["diff", *pair, "-f", "json"]).stdout)
-    assert content["worse"] is True
-    assert [change["case"] for change in content["targets"][0]["broke"]] == ["a"]
-    assert [change["case"] for change in content["targets"][0]["mended"]] == ["b"]
     assert RUNNER.invoke(app, ["diff", pair[0], pair[0]]).exit_code == 0
 
 
