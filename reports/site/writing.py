@@ -13,7 +13,7 @@ from ..finding_page import replaced_folder
 from ..run import Run
 from ..templates import html_of
 from ..text import slug
-from .history import FindingHistory, Runtime, histories_of, outcome, runtimes_of
+from .history import FindingHistory, Outcome, Release, Runtime, histories_of, outcome, runtimes_of
 
 _COLOURS = {"pass": "#17653a", "fail": "#ad1f17", "unsupported": "#56469a", "none": "#56606b"}
 
@@ -50,9 +50,11 @@ def _files(
     )
     groups = {group for runtime in runtimes for group, _ in runtime.newest.subject.by_feature}
     features = {name: f"features/{slug(name)}.html" for name in sorted(groups, key=str.casefold)}
-    content = {"runtimes": runtimes, "histories": histories, "command": command}
+    content: dict[str, Any] = {"histories": histories, "command": command}
     index = Markup(json.dumps([*_index(runtimes, histories, features)]).replace("<", "\\u003c"))
-    yield _page("index.html", "site_index.html", operators=operators, features=features, index=index, **content)
+    newest = [(runtime, _outcomes(runtime.newest, operators)) for runtime in runtimes]
+    content |= {"operators": operators, "rows": newest, "features": features, "index": index}
+    yield _page("index.html", "site_index.html", **content)
     for feature, path in features.items():
         rows = [
             (runtime, {name: outcome(runtime.newest.subject.by_feature.get((feature, name))) for name in operators})
@@ -63,11 +65,13 @@ def _files(
     for runtime in runtimes:
         tallies = runtime.newest.subject.by_version
         badges = {version: f"badges/{runtime.slug}/{slug(version)}.json" for version in tallies}
+        tried = [name for name in operators if any(name in r.subject.by_version for r in runtime.releases)]
         yield _page(
             runtime.page,
             "site_runtime.html",
             runtime=runtime,
-            operators=[name for name in operators if any(name in r.subject.by_version for r in runtime.releases)],
+            operators=tried,
+            releases=[(release, _outcomes(release, tried)) for release in reversed(runtime.releases)],
             types=sorted({name for release in runtime.releases for name in release.subject.by_type}),
             histories=histories[runtime.name],
             badges=badges,
@@ -77,6 +81,10 @@ def _files(
             label = f"{version} on {runtime.name} {runtime.newest.version}"
             badge = {"schemaVersion": 1, "label": label, "message": state.words, "color": _COLOURS[state.tone]}
             yield path, json.dumps(badge, indent=1) + "\n"
+
+
+def _outcomes(release: Release, operators: Sequence[str]) -> dict[str, Outcome]:
+    return {name: outcome(release.subject.by_version.get(name)) for name in operators}
 
 
 def _page(path: str, template: str, **content: Any) -> tuple[str, str]:
