@@ -32,6 +32,7 @@ WRONG_VALUES = {
     "malformed": ["{'a': 1}"],
     "proof": ["True"],
     "changed": ["'X'", "['W' * 100000]"],
+    "returned": ["[[0]]", "[[0, 1]]", "[[0, 0], [0, 0]]"],
     "number": ["str(report['number'])", "2**80", "0", "report['number'] + 1"],
     "type": ["'rumour'"],
 }
@@ -90,6 +91,7 @@ def test_messages_cost_the_job_under_way_and_their_texts_are_cut_and_made_printa
         assert message.isprintable()
         assert len(message) < 600
     assert "more than the" in ended["more bytes than a case may return"].message
+    assert all("what was returned" in ended[name].message for name in NONSENSE if name.startswith("returned"))
     for name in LONG:
         text = getattr(ended.pop(name), name)
         assert text.replace("\n", "" if name == "captured" else "\n").isprintable()

@@ -25,7 +25,7 @@ from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.job import Job, TargetUnavailable
 from onnxspec.conformance.workers.process import TargetProcess
 
-from ..runtimes import missing, runtime
+from ..runtimes import FILE, missing, runtime
 
 REVERSE = {"direction": "reverse"}
 BOTH: dict[str, Any] = {"outputs": ("Y", "Y_h")}
@@ -170,26 +170,59 @@ def test_rockchips_simulator_computes_in_float16() -> None:
 SIZES: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5}
 LSTM = CaseSpec("LSTM", 14, bias=True, initial="all", **SIZES)
 GRU = CaseSpec("GRU", 14, bias=True, initial="all", **SIZES)
+PEEPHOLES, NO_STEP, RAGGED_LSTM = replace(LSTM, peepholes=True), replace(LSTM, T=0), replace(LSTM, lengths="ragged")
+IN_OPENVINO = "OpenVINOExecutionProvider: LSTM lstm"
+CLAIMED_AMONG_OTHERS = [(LSTM, PASS, IN_OPENVINO), (PEEPHOLES, WRONG, "")]  # it runs there, and computes P wrongly
+CLAIMS: dict[str, list[tuple[CaseSpec, Verdict | tuple[Verdict, ...], str]]] = {
+    "onnxruntime-qnn": [
+        (LSTM, PASS, "assignment record: QNNExecutionProvider: LSTM lstm"),
+        (GRU, PASS, ""),
+        (replace(LSTM, input_forget=1), WRONG, ""),  # silently ignored
+        (RAGGED_LSTM, FALLBACK, "QNNExecutionProvider does not take it"),
+        (replace(GRU, T=0), Verdict.CRASHED, ""),  # the next case is unaffected
+        (GRU, PASS, ""),
+        (replace(PEEPHOLES, H=64), WRONG, ""),  # in units past the 32nd
+    ],
+    "onnxruntime-webgpu": [
+        (LSTM, PASS, "profile: WebGpuExecutionProvider: LSTM "),
+        (replace(RAGGED_LSTM, direction="bidirectional"), PASS, ""),
+        (GRU, FALLBACK, ""),
+        (replace(PEEPHOLES, clip=0.25, data="large"), WRONG, ""),
+    ],
+    "onnxruntime-openvino": [
+        (LSTM, FALLBACK, "assigned to the default CPU EP"),
+        (GRU, PASS, "assignment record: OpenVINOExecutionProvider: GRU gru"),
+    ],
+    "onnxruntime-openvino+neg": [
+        *CLAIMED_AMONG_OTHERS,
+        (replace(LSTM, type="float64", version=7), (FALLBACK, UNSUPPORTED), ""),
+        (NO_STEP, FALLBACK, "CPUExecutionProvider: LSTM lstm"),
+    ],
+    "onnxruntime-openvino+cast": CLAIMED_AMONG_OTHERS,
+    "onnxruntime-openvino+layers": CLAIMED_AMONG_OTHERS,
+    "onnxruntime-openvino+qdq": [
+        (CaseSpec("LSTM", 14, weights="initializer", **SIZES), (WRONG, Verdict.INACCURATE), IN_OPENVINO)
+    ],
+}
+"""By target: cases with their verdicts, and part of the proof or message. A node that runs elsewhere is no pass."""
 
 
-def test_qnn_computes_in_half_precision_and_says_where() -> None:
-    beyond = replace(LSTM, peepholes=True, H=64)
-    specs = (LSTM, GRU, replace(LSTM, input_forget=1), replace(LSTM, lengths="ragged"), replace(GRU, T=0), GRU, beyond)
-    target = runtime("onnxruntime-qnn")
-    case_runs = judged(target, *specs)
-    verdicts = [case_run.judgement.verdict for case_run in case_runs]
-    assert verdicts == [
-        *(PASS, PASS),
-        WRONG,  # input_forget is silently ignored
-        FALLBACK,
-        Verdict.CRASHED,  # without a step; the next case is unaffected
-        PASS,
-        WRONG,  # peepholes of units past the 32nd
-    ], [case_run.judgement.message for case_run in case_runs]
-    entries = [matching(shipped_for(target), case_run.probe, case_run.judgement) for case_run in case_runs]
-    assert [entry is not None for entry in entries] == [False, False, True, False, True, False, True]
-    assert case_runs[0].outcomes[0].proof == "assignment record: QNNExecutionProvider: LSTM lstm"
-    assert case_runs[3].judgement.message == "QNNExecutionProvider does not take it"
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_provider_passes_only_with_nodes_that_it_is_shown_to_run(name: str) -> None:
+    plain_name, _, wrap = name.partition("+")
+    target = runtime(plain_name)
+    driver = Path(target.environment.get("VK_ICD_FILENAMES", FILE))
+    if not driver.exists():
+        missing(f"no driver of Vulkan, {driver}: chromium's package has it")
+    chosen = wrap_lane(target, wrap) if wrap else target
+    case_runs = judged(chosen, *(SpecProbe(spec, wrap=wrap) for spec, *_ in CLAIMS[name]))
+    for case_run, (_, verdicts, text) in zip(case_runs, CLAIMS[name], strict=True):
+        judgement = case_run.judgement
+        assert judgement.verdict in (verdicts if isinstance(verdicts, tuple) else (verdicts,)), judgement.message
+        assert text in f"{case_run.outcomes[0].proof}\n{judgement.message}"
+        if plain_name != "onnxruntime-openvino":
+            known = matching(shipped_for(target), case_run.probe, judgement) is not None
+            assert known == (judgement.verdict in (WRONG, Verdict.CRASHED))
 
 
 def test_the_plug_in_says_its_version_beside_that_of_the_runtime() -> None:
@@ -202,59 +235,3 @@ def test_by_float32_qnn_is_inaccurate_and_not_wrong() -> None:
     (case_run,) = judged(replace(runtime("onnxruntime-qnn"), accuracy="standard"), GRU)
     assert case_run.judgement.verdict is Verdict.INACCURATE
     assert "right by the wider class " in case_run.judgement.message
-
-
-@pytest.fixture(name="webgpu")
-def _webgpu() -> Target:
-    target = runtime("onnxruntime-webgpu")
-    driver = Path(target.environment["VK_ICD_FILENAMES"])
-    if not driver.exists():
-        missing(f"no driver of Vulkan, {driver}: chromium's package has it")
-    return target
-
-
-def test_webgpu_takes_lstm_and_leaves_gru_alone(webgpu: Target) -> None:
-    clipped = replace(LSTM, clip=0.25, peepholes=True, data="large")
-    case_runs = judged(webgpu, LSTM, replace(LSTM, lengths="ragged", direction="bidirectional"), GRU, clipped)
-    verdicts = [case_run.judgement.verdict for case_run in case_runs]
-    assert verdicts == [PASS, PASS, FALLBACK, WRONG]
-    assert matching(shipped_for(webgpu), case_runs[3].probe, case_runs[3].judgement) is not None
-    assert case_runs[0].outcomes[0].proof.startswith("profile: WebGpuExecutionProvider: LSTM ")
-
-
-def test_what_the_provider_does_not_claim_is_no_pass() -> None:
-    (alone,) = judged(runtime("onnxruntime-openvino"), LSTM)
-    assert alone.judgement.verdict is FALLBACK
-    assert "assigned to the default CPU EP" in alone.outcomes[0].proof
-
-
-def test_what_it_claims_is_proved_by_the_record() -> None:
-    (alone,) = judged(runtime("onnxruntime-openvino"), GRU)
-    assert alone.judgement.verdict is PASS
-    assert alone.outcomes[0].proof == "assignment record: OpenVINOExecutionProvider: GRU gru"
-
-
-@pytest.mark.parametrize("name", ["neg", "cast", "layers"])
-def test_a_node_that_it_never_claims_alone_it_claims_among_others(name: str) -> None:
-    lane = wrap_lane(runtime("onnxruntime-openvino"), name)
-    right, wrong = judged(lane, *(SpecProbe(spec, wrap=name) for spec in (LSTM, replace(LSTM, peepholes=True))))
-    assert right.judgement.verdict is PASS
-    assert "OpenVINOExecutionProvider: LSTM lstm" in right.outcomes[0].proof
-    # It runs there, and computes input P wrongly.
-    assert wrong.judgement.verdict is WRONG
-
-
-def test_a_quantized_node_does_not_keep_to_float32() -> None:
-    quantized = SpecProbe(CaseSpec("LSTM", 14, weights="initializer", **SIZES), wrap="qdq")
-    (case_run,) = judged(wrap_lane(runtime("onnxruntime-openvino"), "qdq"), quantized)
-    assert case_run.judgement.verdict in (WRONG, Verdict.INACCURATE)
-    assert "OpenVINOExecutionProvider: LSTM lstm" in case_run.outcomes[0].proof
-
-
-def test_company_does_not_make_up_for_a_node_that_is_elsewhere() -> None:
-    lane = wrap_lane(runtime("onnxruntime-openvino"), "neg")
-    specs = (replace(LSTM, type="float64", version=7), replace(LSTM, T=0))
-    double, empty = judged(lane, *(SpecProbe(spec, wrap="neg") for spec in specs))
-    assert double.judgement.verdict in (FALLBACK, UNSUPPORTED)
-    assert empty.judgement.verdict is FALLBACK
-    assert "CPUExecutionProvider: LSTM lstm" in empty.outcomes[0].proof

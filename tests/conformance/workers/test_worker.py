@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import io
-import json
 import os
 import shlex
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -20,7 +18,6 @@ import pytest
 from onnxspec.conformance.targets.target import Target, parse_target
 from onnxspec.conformance.workers import worker
 from onnxspec.conformance.workers.job import Job
-from onnxspec.conformance.workers.messages import Report, message_of, outcome_of
 from onnxspec.conformance.workers.process import TargetProcess
 
 from ..misbehaving import CRASHES, X, adapter, failure_to_start, job, outcomes, statuses
@@ -68,14 +65,6 @@ def test_text_before_the_first_frame_is_a_greeting_and_after_it_an_error() -> No
     reader.feed(b"oops")
     with pytest.raises(worker.ProtocolError, match="oops"):
         reader.next()
-
-
-@pytest.mark.parametrize(
-    "arrays", [[["float32", [3]]], [], [["float32", [-1]]], [["object", [2]]], [["float32", ["a"]]], 5]
-)
-def test_a_table_that_does_not_fit_the_body_is_an_error(arrays: object) -> None:
-    with pytest.raises(worker.ProtocolError):
-        worker.unpack_arrays({"arrays": arrays}, bytes(32))
 
 
 def test_one_line_is_bounded_and_printable() -> None:
@@ -378,22 +367,3 @@ def test_the_environment_is_there_although_the_command_passes_nothing_on(tmp_pat
     command = ("env", "-i", sys.executable, "{worker}")
     seeing = adapter(tmp_path, "assert os.environ['SEEN'] == 'yes'", command=command, environment={"SEEN": "yes"})
     assert statuses(seeing, "") == ["ran"]
-
-
-@pytest.mark.parametrize(
-    ("returned", "fits"),
-    [([[0, 1]], True), (None, True), ([[0, 0]], False), ([[0]], False), ([[0, 2]], False), ([[0, 1], [0, 1]], False)],
-)
-def test_what_each_repeat_returned_names_the_results_that_there_are(
-    returned: list[list[int]] | None, fits: bool
-) -> None:
-    """One feed was run twice with two results; a program need not report which repeat returned which."""
-    report: dict[str, Any] = {"type": "report", "number": 1, "status": "ran", "phase": "run", "seconds": 0.1}
-    report |= {"outputs": [[[None], []]], **({} if returned is None else {"returned": returned})}
-    message = message_of(json.dumps(report).encode())
-    assert isinstance(message, Report)
-    if fits:
-        assert outcome_of(Job("k", b"", ({},)), 2, message, b"").returned == tuple(map(tuple, returned or ()))
-    else:
-        with pytest.raises(worker.ProtocolError, match="what was returned"):
-            outcome_of(Job("k", b"", ({},)), 2, message, b"")
