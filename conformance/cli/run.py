@@ -80,7 +80,7 @@ _RANDOM = re.compile(r"([0-9]{1,9})(?::(.*))?", re.DOTALL)
     default=CORES,
     help="Number of processes [default: all cores].",
 )
-@click.option("--scheduler", metavar="ADDRESS", help="Use a Dask cluster: tls://HOST:PORT, or local.")
+@click.option("--scheduler", metavar="ADDRESS", help="Use the Dask cluster at tls://HOST:PORT.")
 @targets_file_option
 @click.option("--junit", metavar="FILE", type=PATH, help="Write JUnit XML, too.")
 @click.option("--quiet", "-q", is_flag=True, help="Print new failures only.")

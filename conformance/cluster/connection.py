@@ -1,7 +1,7 @@
 """Connection to the scheduler of a Dask cluster, where shards of a run are tasks.
 
-Whoever reaches a scheduler can have it execute code. So connections to other machines need TLS, with the certificates
-from Dask's own configuration.
+Every client of a scheduler can execute code on its workers. So connections to other machines need TLS, with the
+certificates from Dask's configuration.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import contextlib
 import importlib
 import ipaddress
 import logging
-import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -20,9 +19,6 @@ from urllib.parse import urlsplit
 from ...reference.errors import UserError
 
 Task = TypeVar("Task")
-
-LOCAL = "local"
-"""The value of ``--scheduler`` for a cluster of this machine's processors; ``local:N`` has N workers."""
 
 _CONNECT_SECONDS = 10.0
 _WORKERS_SECONDS = 60.0  # a farm's machines may be starting
@@ -76,42 +72,19 @@ def _resources(dask_scheduler: Any) -> frozenset[str]:
 
 @contextlib.contextmanager
 def cluster_at(address: str) -> Iterator[Cluster]:
-    """Return a context manager for the cluster at a scheduler's address, or a local one.
-
-    The address is like ``tls://host:8786``, or ``local``. Raise ClusterError where the cluster cannot be used.
-    """
-    name, _, count = address.partition(":")
-    is_local = address == LOCAL or (name == LOCAL and count.isdecimal())
-    url = "" if is_local else _url(address)
+    """Connect to the scheduler at an address, and wait for a worker. Raise ClusterError."""
+    url = _url(address)
     try:
         distributed: Any = importlib.import_module("distributed")
     except ImportError:
         raise ClusterError("clusters need Dask's distributed: pip install 'onnxspec[cluster]'") from None
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # results report workers that died
-    with contextlib.ExitStack() as stack:
-        if is_local:
-            cluster = stack.enter_context(_local_cluster(distributed, int(count or os.cpu_count() or 1)))
-            client = stack.enter_context(distributed.Client(cluster))
-        else:
-            client = stack.enter_context(_connected(distributed, url))
+    with _connected(distributed, url) as client:
         try:
             client.wait_for_workers(1, timeout=_WORKERS_SECONDS)
         except (OSError, distributed.TimeoutError):
             raise ClusterError(f"the scheduler at {address} has no workers") from None
         yield Cluster(distributed, client)
-
-
-def _local_cluster(distributed: Any, count: int) -> Any:
-    return distributed.LocalCluster(
-        n_workers=count,
-        threads_per_worker=1,
-        processes=True,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,
-        scheduler_kwargs={"allowed_failures": 1},  # all workers are on one machine: a third death adds no information
-        memory_limit=0,
-    )
 
 
 def _url(address: str) -> str:
@@ -122,11 +95,11 @@ def _url(address: str) -> str:
     except ValueError:
         scheme, host, port = "", None, None
     if scheme not in ("tcp", "tls") or not host or not port:
-        raise ClusterError(f"{address!r} is no address of a scheduler: tls://host:8786, or {LOCAL}")
+        raise ClusterError(f"{address!r} is no address of a scheduler: tls://host:8786")
     if scheme != "tls" and not _is_here(host):
         raise ClusterError(
-            f"{address} is not this machine, and what is sent is executed there: use tls://, with the certificates "
-            "that Dask's configuration names"
+            f"{address} is another machine, which executes code that it is sent: use tls://, with the certificates of "
+            "Dask's configuration"
         )
     return url
 

@@ -10,9 +10,10 @@ import json
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ...reference.errors import RecordError, UserError
 from ..probes.selection import Selection
@@ -38,17 +39,16 @@ _PLAN = "plan.txt"
 class ShardTask:
     """A shard for a worker.
 
+    settings
+        Further fields of its plan.
     files
-        The content of local files that the target names: its adapter, its list of known failures.
+        Names and texts of local files that the target needs: its adapter, its list of known failures.
     """
 
     shard: str
     selection: Selection
     target: Target
-    command: tuple[str, ...]
-    expected: bool
-    record: bool
-    shrinks: bool
+    settings: Mapping[str, Any]
     files: tuple[tuple[str, str], ...]
 
 
@@ -96,16 +96,16 @@ def _tasks(plan: Plan) -> Iterator[ShardTask]:
     (target,) = plan.targets
     names = [*([target.adapter] if target.adapter.endswith(".py") else []), *filter(None, [target.expected])]
     files = tuple((name, Path(name).read_text(encoding="utf-8")) for name in names)
-    settings = plan.command, plan.expected, plan.record, plan.shrinks, files
+    settings = {name: getattr(plan, name) for name in ("command", "expected", "record", "shrinks")}
     count = -(-len(plan.probes_of(target)) // _CASES)
     for number in range(1, count + 1):
-        yield ShardTask(f"{number}/{count}", plan.selection, target, *settings)
+        yield ShardTask(f"{number}/{count}", plan.selection, target, settings, files)
 
 
 def _folder_of_shards(folder: Path, task: ShardTask, resume: bool) -> Path:
     """Return the folder for shards. Raise RecordError where it belongs to another run."""
     parts = folder / SHARDS
-    description = repr(replace(task, command=()))
+    description = repr(replace(task, settings={**task.settings, "command": ()}))
     if (folder / RESULTS).exists():
         raise RecordError(f"{folder} already holds a run: go on without --scheduler, or name another folder")
     if (parts / _PLAN).exists():
@@ -147,8 +147,7 @@ def run_shard(task: ShardTask) -> bytes:
             is_adapter = name == target.adapter
             target = replace(target, adapter=str(copy)) if is_adapter else replace(target, expected=str(copy))
         try:
-            plan = planned(task.selection, [target], shard=task.shard)
-            plan = replace(plan, command=task.command, expected=task.expected, record=task.record, shrinks=task.shrinks)
+            plan = replace(planned(task.selection, [target], shard=task.shard), **task.settings)
             with RunWriter(scratch / "run") as writer:
                 execute(plan, writer)
         except (ValueError, UserError, OSError) as error:

@@ -182,7 +182,7 @@ class TargetRunner:
     def _process(self, **settings: Any) -> TargetProcess:
         """Return the target's process, not started. Its context raises TargetUnavailable if it cannot start."""
         process = self._plan.process(self._target, hangs=self._run.hangs, **settings)
-        process.share(self._forks)
+        process.forks = self._forks
         return process
 
     def _batches(self) -> Iterator[Sequence[Probe]]:

@@ -23,9 +23,6 @@ HEADER_LIMIT = 4 << 20
 A report of a thousand feeds with three outputs, run twice, takes 300 KB; its texts take 30 KB.
 """
 
-OUTPUTS_LIMIT = 1024
-"""Maximum number of outputs of one run that the worker reads."""
-
 _DESCRIPTION_LIMIT = 1 << 16  # bytes of JSON; onnxruntime's has 3 KB
 _CAPTURED_LIMIT = 8000  # characters: twice as many as the worker sends, because some become escapes
 _TEXT_LIMIT = 500
@@ -66,7 +63,7 @@ class Report(_Frame, tag="report"):
     number: int
     status: Literal["ran", "refused", "crashed", "fell-back", "unavailable"]
     phase: Literal["load", "run"]
-    outputs: list[list[Annotated[list[_Index | None], Meta(max_length=OUTPUTS_LIMIT)]]]
+    outputs: list[list[Annotated[list[_Index | None], Meta(max_length=worker.OUTPUTS_LIMIT)]]]
     seconds: _Seconds
     message: str = ""
     changed: list[str] = []

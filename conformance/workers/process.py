@@ -60,7 +60,7 @@ class TargetProcess:
 
     forks
         The process that forks workers in place of lost ones, if the adapter declares that they can be; None to start
-        all workers.
+        all workers. If processes share one, and one has lost a worker, the others fork their first worker, too.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class TargetProcess:
         self._measure = measure
         self._worker: WorkerProcess | None = None
         self._spare: WorkerProcess | None = None
-        self.forks: ForkServer | None = ForkServer()
-        self._shares = False
+        self._own_forks = ForkServer()
+        self.forks: ForkServer | None = self._own_forks
         self._number = 0
         self._losses = 0
 
@@ -104,15 +104,7 @@ class TargetProcess:
             if process is not None:
                 process.close()
         self._worker = self._spare = None
-        if self.forks is not None and not self._shares:
-            self.forks.close()
-
-    def share(self, forks: ForkServer) -> None:
-        """Fork workers by a process that other processes of the target share.
-
-        If they have lost a worker, the first worker is forked, too.
-        """
-        self.forks, self._shares = forks, True
+        self._own_forks.close()
 
     def start(self) -> dict[str, Any]:
         """Start a worker and return the adapter's description. Raise `TargetUnavailable` with the reason."""
@@ -263,14 +255,7 @@ class TargetProcess:
         if self.forks is not None:
             self.forks.lost = True
         self._discard()
-        return Outcome(
-            job.key,
-            lost.status,
-            message=str(lost),
-            captured=captured,
-            signal=lost.signal,
-            seconds=seconds,
-        )
+        return Outcome(job.key, lost.status, message=str(lost), captured=captured, signal=lost.signal, seconds=seconds)
 
     def _discard(self) -> None:
         """End a worker that has jobs left or is lost."""

@@ -53,7 +53,7 @@ _PREFIX = struct.Struct("<8sIQ")
 _ALIGNMENT = 16  # of each buffer in a body: the widest element, complex128
 _HEADER_LIMIT = 1 << 28
 _BODY_LIMIT = 1 << 36
-_OUTPUTS_LIMIT = 1024  # maximum number of outputs of a run: no operator has more than three, a whole model some dozens
+OUTPUTS_LIMIT = 1024  # maximum number of outputs of a run: no operator has more than three, a whole model some dozens
 _GREETING_LIMIT = 1 << 16  # bytes that a login shell may print before the first frame
 _CHUNK = 1 << 16  # bytes read at once
 _WRITE_AT_ONCE = 1 << 20  # frames up to this size are joined and written in one call
@@ -871,9 +871,9 @@ def plain_outputs(results: Any, most: int = _BODY_LIMIT) -> tuple[list[Tensor | 
     if not isinstance(results, (list, tuple)):
         complaint = f"returned {type(results).__name__} instead of a list of outputs"
         results = [results] if isinstance(results, np.ndarray) else []
-    if len(results) > _OUTPUTS_LIMIT:
+    if len(results) > OUTPUTS_LIMIT:
         complaint = complaint or f"returned {len(results)} outputs"
-        results = results[:_OUTPUTS_LIMIT]
+        results = results[:OUTPUTS_LIMIT]
     size = sum(_padded(value.nbytes) for value in results if isinstance(value, np.ndarray))
     if size > most:
         return [None] * len(results), f"returned outputs of {size} bytes, and there is room for {max(most, 0)} more"

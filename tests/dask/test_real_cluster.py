@@ -138,13 +138,6 @@ def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path
     assert {row["case"]: row["verdict"] for row in outcome} == {row["case"]: row["verdict"] for row in local}
 
 
-def test_a_cluster_of_this_machine_s_processors(plan: Plan, tmp_path: Path) -> None:
-    with cluster_at("local:1") as cluster:
-        run = run_shards(replace(plan, targets=(parse_target("onnx-reference"),)), tmp_path / "run", cluster)
-    assert run.targets[0].description["runtime"] == "onnx-reference"
-    assert run.complete
-
-
 @pytest.mark.parametrize(
     ("greeting", "reason"),
     [

@@ -13,7 +13,7 @@ import pytest
 from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.process import TargetProcess
 
-from ..conformance.misbehaving import adapter, gone, job, outcomes, processes_with, program
+from ..conformance.misbehaving import HANGS, adapter, gone, job, outcomes, processes_with, program
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs a subreaper and /proc")
 
@@ -127,17 +127,17 @@ if not os.path.exists({mark!r}):
     assert ["SIGABRT" in outcome.again for outcome in ended] == [True, False, False]
 
 
-def test_nothing_outlives_a_run_that_is_killed(tmp_path: Path) -> None:
-    target = program(tmp_path)
-    code = START.replace("MARKED", str(tmp_path)) + "time.sleep(1000)"
+@pytest.mark.parametrize("make", [program, adapter])
+@pytest.mark.parametrize("fault", HANGS)
+def test_nothing_outlives_a_caller_that_is_killed(tmp_path: Path, make: Callable[..., Target], fault: str) -> None:
+    code = START.replace("MARKED", str(tmp_path)) + HANGS[fault].code
     script = f"""
 import os, signal, threading, time
 from onnxspec.conformance.targets.target import Target
-from onnxspec.conformance.workers.process import TargetProcess
 from onnxspec.conformance.workers.process import Job, TargetProcess
-process = TargetProcess({target!r})
+process = TargetProcess({make(tmp_path)!r})
 process.start()
-run = process.run([Job('k', {code.encode()!r}, ({{}},))])
+run = process.run([Job('k', {code.encode()!r}, ({{'X': __import__('numpy').zeros(1)}},))])
 threading.Thread(target=next, args=[run], daemon=True).start()
 time.sleep(2)
 os.kill(os.getpid(), signal.SIGKILL)

@@ -1,11 +1,11 @@
 """Adapters: one module per runtime, each standing alone.
 
-An adapter's *source text* is sent to the worker, which may run under another interpreter or on another machine, so it
-imports nothing but the standard library, NumPy and its runtime. It defines a class ``Adapter``:
+The *source text* of an adapter is sent to the worker, which may run under another interpreter or on another machine.
+So an adapter imports only the standard library, NumPy and its runtime. It defines a class ``Adapter``:
 
 ``Adapter(options)``
-    Any exception means that the target is not available. Where the module has ``OPTION_DEFAULTS``, a table of all
-    options at their defaults, the worker refuses others, and those of another type, and hands over all of them.
+    Any exception means that the target is not available. If the module has ``OPTION_DEFAULTS``, a table of all options
+    with their defaults, the worker passes all options, and refuses unknown ones and those of another type.
 ``describe() -> dict``
     JSON values: runtime, version, provider, device, ... The worker adds numpy, python, platform and machine.
 ``prepare(model: bytes) -> session``
@@ -16,17 +16,17 @@ imports nothing but the standard library, NumPy and its runtime. It defines a cl
 ``session.finish()``, ``session.proof`` (both optional)
     Called after the last run; text that shows where the model ran.
 
-``FORKS = True``, a line of its own, declares that to import the module starts no thread and touches no device: where a
-worker was lost the next ones are then forked from a process that has done no more than that.
+``FORKS = True``, a line of its own, declares that importing the module starts no thread and opens no device. After a
+worker was lost, the next ones are then forked from a process that has only imported the module.
 
-An exception that programs raise by mistake (IndexError, TypeError, NameError, ...) is a refusal where the adapter
-itself raises it. From deeper in it says that the runtime broke: no clean refusal in ``prepare``, a crash in ``run``.
+An exception that indicates a bug (IndexError, TypeError, NameError, ...) is a refusal if the adapter itself raises it.
+From a deeper frame it shows that the runtime broke: no clean refusal in ``prepare``, a crash in ``run``.
 
 ``SESSIONS = (...)``, a tuple of words, declares the abilities of its sessions beside running feeds in turn
 (docs/worker-protocol.md). Cases that ask for more are not tried.
 
-An exception with ``status`` "fell-back" says that the model would not run, or was not shown to run, where it should;
-its ``proof`` is kept.
+An exception with ``status`` "fell-back" means that the model did not run on the requested device, or that nothing shows
+that it did; its ``proof`` is kept.
 """
 
 from __future__ import annotations
@@ -36,22 +36,13 @@ from pathlib import Path
 from ..third_party import source_of, third_parties
 
 ADAPTERS = {
-    "onnxruntime": "onnxruntime.py",
-    "onnx-reference": "onnx_reference.py",
-    "openvino": "openvino.py",
-    "tract": "tract.py",
-    "iree": "iree.py",
-    "emx-onnx-cgen": "emx.py",
-    "opencv": "opencv.py",
-    "mnn": "mnn.py",
-    "ncnn": "ncnn.py",
-    "sofie": "sofie.py",
-    "litert": "litert.py",
-    "quark": "quark.py",
-    "rknn": "rknn.py",
-    "backend": "backend.py",
+    name: f"{name.replace('-', '_')}.py"
+    for name in (
+        *("onnxruntime", "onnx-reference", "openvino", "tract", "iree", "emx-onnx-cgen", "opencv", "mnn", "ncnn"),
+        *("sofie", "litert", "quark", "rknn", "backend"),
+    )
 }
-"""Names of the adapters shipped here and the files that hold them."""
+"""Files of the adapters shipped here, by their names."""
 
 PARTS = {"quark.py": {"onnxruntime": "onnxruntime.py", "quark_library": "quark_library.py"}}
 """Files that travel with an adapter: to its file the names by which it imports them, and where they are from here."""
@@ -68,11 +59,11 @@ def adapter_names() -> list[str]:
 
 
 def adapter_source(adapter: str) -> str:
-    """Source text of a shipped adapter, of one that another package brings, or of the file that `adapter` names (a path
-    ending in ``.py``); empty for a program that is a target by itself.
+    """Return the source text of a shipped adapter, of another package's, or of a file (a path ending in ``.py``); empty
+    for a program that speaks the protocol.
 
-    Raises `OSError` when the file cannot be read, `KeyError` when there is no such adapter, `UserError` when
-    another package's is not to be had.
+    Raise `OSError` for a file that cannot be read, `KeyError` for an unknown adapter, `UserError` if another package's
+    source is not found.
     """
     if adapter == EXTERNAL:
         return ""

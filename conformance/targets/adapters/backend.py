@@ -42,7 +42,6 @@ class Adapter:
         self.version = str(getattr(importlib.import_module(self.name.split(".")[0]), "__version__", ""))
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": self.name,
             "version": self.version,

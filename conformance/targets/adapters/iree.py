@@ -55,7 +55,6 @@ class Adapter:
         self.config = rt.Config(self.driver)
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": "iree",
             "version": metadata.version("iree-base-compiler"),
@@ -103,7 +102,6 @@ class Session:
         self._names = names
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Return outputs in the graph's order."""
         if set(feeds) - set(self._names):
             raise RuntimeError("the compiled model takes nothing in the place of a constant")
         try:

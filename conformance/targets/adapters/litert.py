@@ -34,7 +34,6 @@ class Adapter:
         pass
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": "litert",
             "version": version("ai-edge-litert"),
@@ -77,7 +76,6 @@ class Session:
         self._outputs = [named[name] for name in outputs]
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Return outputs in the graph's order."""
         if feeds.keys() != self._inputs.keys():
             raise TypeError("the converted model takes other inputs: {}".format(", ".join(sorted(self._inputs))))
         for name, array in feeds.items():

@@ -39,7 +39,6 @@ class Adapter:
         self.manager = MNN.nn.create_runtime_manager((settings,))
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": "mnn",
             "version": metadata.version("MNN"),
@@ -76,7 +75,6 @@ class Session:
         self._outputs = outputs
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Return outputs in the graph's order."""
         if set(feeds) - set(self._inputs):
             raise RuntimeError("MNN takes nothing in the place of a constant")
         results = self._module.forward([_tensor(feeds[name]) for name in self._inputs])

@@ -47,7 +47,6 @@ class Adapter:
             raise RuntimeError("no program pnnx: pip install --no-deps pnnx")
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": "ncnn",
             "version": version("ncnn"),

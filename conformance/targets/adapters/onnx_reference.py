@@ -24,7 +24,6 @@ class Adapter:
         pass
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": "onnx-reference",
             "version": onnx.__version__,
@@ -44,7 +43,6 @@ class Session:
         self._evaluator = evaluator
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Return outputs in the graph's order."""
         results = self._evaluator.run(None, {name: _native(array) for name, array in feeds.items()})
         return list(results)
 

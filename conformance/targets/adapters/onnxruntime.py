@@ -104,7 +104,6 @@ class Adapter:
         self._session_options = self._make_session_options()
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": "onnxruntime",
             "version": ort.__version__,
@@ -228,7 +227,6 @@ class Session:
             raise RuntimeError(f"onnxruntime {ort.__version__} cannot be handed bfloat16 from Python")
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Return outputs in the graph's order."""
         if self._raw:
             return self._run_raw(feeds)
         outputs: list[Any] = self._session.run(None, feeds)

@@ -30,7 +30,6 @@ class Adapter:
         pass
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": "opencv",
             "version": cv2.__version__,
@@ -56,7 +55,6 @@ class Session:
         self._outputs = outputs
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Return outputs in the graph's order."""
         try:
             for name, array in feeds.items():
                 if getattr(array, "element", None) == "bfloat16":

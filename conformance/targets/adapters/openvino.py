@@ -46,7 +46,6 @@ class Adapter:
             raise RuntimeError("OpenVINO has no device {}; it has {}".format(self.device, ", ".join(there) or "none"))
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": "openvino",
             "version": ov.__version__.split("-")[0],
@@ -86,7 +85,6 @@ class Session:
         self._request = compiled.create_infer_request()
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Return outputs in the graph's order."""
         for name, array in feeds.items():
             if name in self._ports:
                 self._request.set_tensor(self._ports[name], _tensor(array))

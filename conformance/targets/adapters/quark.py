@@ -39,7 +39,6 @@ class Adapter:
         self._runtime = runtime.Adapter(settings)
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         below = self._runtime.describe()
         own = {"runtime": "amd-quark", "version": self.library.version, "build": f"onnxruntime {below['version']}"}
         library = {"library": self.library.path, "library_origin": self.library.origin}

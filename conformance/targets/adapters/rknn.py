@@ -32,7 +32,6 @@ class Adapter:
         self.platform: str = options["platform"]
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": "rknn-toolkit2",
             "version": importlib.metadata.version("rknn-toolkit2"),

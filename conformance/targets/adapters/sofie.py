@@ -74,7 +74,6 @@ class Adapter:
         self.flags = [str(flag) for flag in options["flags"]]
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         compiler = subprocess.run([str(self.compiler), "--version"], capture_output=True, text=True)
         return {
             "runtime": "sofie",
@@ -129,7 +128,6 @@ class Session:
         self._library, self._opened, self._taken, self._made = library, opened, taken, made
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Return outputs in the graph's order."""
         if set(feeds) != {tensor.name for tensor in self._taken}:
             raise TypeError("the C++ function takes its inputs, and nothing in the place of a constant")
         arrays = []

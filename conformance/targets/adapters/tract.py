@@ -39,7 +39,6 @@ class Adapter:
         self.load = onnx.load if hasattr(onnx, "load") else onnx.model_for_path
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         return {
             "runtime": "tract",
             "version": tract.version(),
@@ -72,7 +71,6 @@ class Session:
         self._names = names
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Return outputs in the graph's order."""
         if set(feeds) - set(self._names):
             raise TypeError("tract takes nothing in the place of a constant")
         inputs = [_tensor(feeds[name]) for name in self._names]

@@ -142,9 +142,9 @@ def test_a_scheduler_that_is_not_there_is_told_in_a_line(
 @pytest.mark.parametrize(
     ("address", "complaint"),
     [
-        ("tcp://192.0.2.1:8786", "is not this machine, and what is sent is executed there: use tls://"),
-        ("farm.example:8786", "is not this machine, and what is sent is executed there: use tls://"),
-        ("localhost", "is no address of a scheduler: tls://host:8786, or local"),
+        ("tcp://192.0.2.1:8786", "is another machine, which executes code that it is sent: use tls://"),
+        ("farm.example:8786", "is another machine, which executes code that it is sent: use tls://"),
+        ("localhost", "is no address of a scheduler: tls://host:8786"),
         ("tcp://localhost:99999", "is no address of a scheduler"),
         ("ftp://localhost:1", "is no address of a scheduler"),
     ],

@@ -9,8 +9,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -25,7 +23,7 @@ from onnxspec.cases import CaseSpec, build_case
 from onnxspec.conformance.probes.selection import Selection, select
 
 from ..miniatures import Command, Finished, command_line, complaints, naming, read_results
-from ..misbehaving import FAULTS, HANGS, TELL, Fault, gone, processes_with
+from ..misbehaving import FAULTS, TELL, Fault, gone, processes_with
 
 Inside = Callable[..., Finished]
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX")
@@ -217,22 +215,6 @@ def test_a_run_killed_anywhere_goes_on_without_loss_or_repetition(kin: dict[str,
     assert not list((tmp_path / "o").rglob("*.new"))
     run(*named, "--out", "undisturbed")
     assert timeless(tmp_path / "o") == timeless(tmp_path / "undisturbed")
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-@pytest.mark.parametrize("fault", HANGS)
-def test_a_stuck_worker_does_not_outlive_a_run_that_is_killed(kin: dict[str, str], tmp_path: Path, fault: str) -> None:
-    (spec,) = specs(1)
-    environment = environment_of(kin, tmp_path, {spec: fault})
-    command = command_line("run", "--target", "backend:faulty", "--case", spec.id, "--out", "o")
-    with subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL) as run:
-        deadline = time.monotonic() + 590
-        while len(processes_with(str(tmp_path))) < 3:  # the run, the watcher, the worker
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-        time.sleep(0.5)
-        run.kill()
-    assert gone(str(tmp_path))
 
 
 def test_an_older_run_is_not_harmed_by_a_run_that_cannot_start(inside: Inside, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -166,32 +165,58 @@ def test_a_provider_that_does_not_take_the_node_fell_back() -> None:
 
 # Backends
 
+ONLY_RUN_MODEL = """
+from onnx.backend.base import Backend
+class Mine(Backend):
+    @classmethod
+    def run_model(cls, model, inputs, device='CPU', **kwargs):
+        return (inputs[0],)
+"""
+NO_PREPARE = """
+def prepare(model, device='CPU', **kwargs):
+    raise NotImplementedError('prepare: ' + model.graph.node[0].op_type)
+def run_model(model, inputs, device='CPU', **kwargs):
+    if model.graph.node[0].op_type == 'LSTM':
+        raise NotImplementedError('run_model')
+    return [inputs[0]]
+"""
+BREAKING = """
+RUNS = []
+def run_model(model, inputs, device='CPU', **kwargs):
+    RUNS.append(inputs[0].size)
+    if RUNS.count(inputs[0].size) > (inputs[0].size == 6):
+        return [][1]
+    return [inputs[0]]
+"""
 
-def test_a_backend_class_and_one_without_prepare_are_driven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "only_run_model.py").write_text(
-        "from onnx.backend.base import Backend\n"
-        "class Mine(Backend):\n"
-        "    @classmethod\n"
-        "    def run_model(cls, model, inputs, device='CPU', **kwargs):\n"
-        "        return (inputs[0],)\n"
-    )
-    (tmp_path / "no_prepare.py").write_text(
-        "def prepare(model, device='CPU', **kwargs):\n"
-        "    raise NotImplementedError('prepare: ' + model.graph.node[0].op_type)\n"
-        "def run_model(model, inputs, device='CPU', **kwargs):\n"
-        "    if model.graph.node[0].op_type == 'LSTM':\n"
-        "        raise NotImplementedError('run_model')\n"
-        "    return [inputs[0]]\n"
-    )
+
+@pytest.fixture
+def backends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, text in (("only_run_model", ONLY_RUN_MODEL), ("no_prepare", NO_PREPARE), ("breaking", BREAKING)):
+        (tmp_path / f"{name}.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    value = np.ones((2, 3), np.float32)
-    ones = Job("a", identity("float"), ({"X": value},))
+
+
+ONES = np.ones((2, 3), np.float32)
+
+
+@pytest.mark.usefixtures("backends")
+def test_a_backend_class_and_one_without_prepare_are_driven() -> None:
     for name in ("only_run_model", "no_prepare"):
-        _, outcomes = run(parse_target(f"backend:{name}"), ones, Job("b", lstm(), (feed(),)))
-        assert np.array_equal(np.asarray(outcomes[0].outputs[0][0][0]), value)
+        jobs = (Job("a", identity("float"), ({"X": ONES},)), Job("b", lstm(), (feed(),)))
+        _, outcomes = run(parse_target(f"backend:{name}"), *jobs)
+        assert np.array_equal(np.asarray(outcomes[0].outputs[0][0][0]), ONES)
     # If neither way works, the message of `prepare` counts.
     assert (outcomes[1].status, outcomes[1].phase) == ("refused", "load")
     assert outcomes[1].message == "NotImplementedError: prepare: LSTM"
+
+
+@pytest.mark.usefixtures("backends")
+def test_what_a_backend_without_prepare_raises_first_is_said_before_it_has_accepted_anything() -> None:
+    jobs = (Job("k", identity("float"), ({"X": value},)) for value in (ONES[0], ONES))
+    _, (first, later) = run(parse_target("backend:breaking"), *jobs)
+    assert [(o.status, o.phase) for o in (first, later)] == [("refused", "load"), ("refused", "run")]
+    assert first.broke_at == later.broke_at == "breaking.py, line 6, in run_model"
 
 
 # Names
@@ -288,18 +313,13 @@ ORT = '[x]\nadapter = "onnxruntime"\n'
         (ORT + "timelimit = 3", "[x] timelimit: unknown key; did you mean 'time_limit'?"),
         (ORT + "time_limit = 0", "[x] time_limit: Expected `float` > 0.0"),
         (ORT + "time_limit = nan", "a number is not finite"),
-        (ORT + "time_limit = true", "[x] time_limit: Expected `float`"),
         (ORT + 'memory_limit = "8G"', "[x] memory_limit: Expected `int | null`"),
         (ORT + 'command = "ssh box"', "[x] command: Expected `array | null`"),
-        (ORT + 'command = [\n  "ssh",\n  1\n]', "[x] command[1]: Expected `str`"),
         (ORT + 'command = ["a"]\ninterpreter = "b"', "[x] command: stands beside interpreter"),
         (ORT + 'command = ["ssh", "box", "python3", "-c", "{source}"]', "[x] command"),
         (ORT + "environment = { A = 1 }", "[x] environment[...]: Expected `str`"),
-        (ORT + "\n\n[x.environment]\nB = '1'\nA = 1", "[x] environment[...]: Expected `str`"),
         (ORT + "options = { a = 1979-05-27 }", "[x] options.a: must be"),
-        (ORT + "options.threads = [1,  # one\n  # two\n  1979-05-27]", "[x] options.threads"),
         (ORT + 'accuracy = "loose"', "[x] accuracy: there is no class 'loose'; one of strict"),
-        (ORT + '"accuracy" = """\nloose\n"""', "[x] accuracy: there is no class"),
         ('[x]\nadapter = "onnx-reference"\nprovider = "P"', "[x] provider: adapter 'onnx-reference' has no providers"),
         (ORT + 'provider = "P"\noptions.provider = "Q"', "[x] provider: differs"),
         ("[x", "is not TOML"),
@@ -331,11 +351,9 @@ EXAMPLES = sorted((Path(__file__).parents[3] / "examples" / "targets").glob("*.t
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_the_shipped_examples_are_right(file: Path) -> None:
     """Every table can be read, sends its worker's code, and has only options that its adapter knows."""
-    text = file.read_text(encoding="utf-8")
-    assert text.startswith("# ")
-    tables = re.findall(r'^\["?([\w.-]+?)"?\]$', text, re.MULTILINE)
-    assert tables
-    for name in tables:
+    assert file.read_text(encoding="utf-8").startswith("# ")
+    assert table_names(file)
+    for name in table_names(file):
         target = parse_target(name, file)
         assert target.adapter == "external" or any(word in "".join(target.command) for word in PLACEHOLDERS)
         if target.adapter == "onnxruntime":
@@ -346,10 +364,8 @@ def test_the_shipped_examples_are_right(file: Path) -> None:
 
 
 def test_there_is_an_example_for_every_configuration_of_amd() -> None:
-    tables = [
-        (name, file) for file in EXAMPLES for name in re.findall(r"^\[([\w-]+)\]$", file.read_text(), re.MULTILINE)
-    ]
-    providers = {parse_target(name, file).options.get("provider") for name, file in tables}
+    targets = [parse_target(name, file) for file in EXAMPLES for name in table_names(file)]
+    providers = {target.options.get("provider") for target in targets}
     assert {f"{name}ExecutionProvider" for name in ("ROCM", "MIGraphX", "VitisAI")} <= providers
 
 

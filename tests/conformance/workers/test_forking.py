@@ -88,7 +88,7 @@ def test_processes_of_a_target_share_what_forks_and_leave_nothing_behind(tmp_pat
     with ForkServer() as forks:
         for codes in ((WHO,), (DIE, WHO), (WHO,), (WHO,)):
             with TargetProcess(chosen) as process:
-                process.share(forks)
+                process.forks = forks
                 answers.append([returned(outcome) for outcome in process.run(map(job, codes))])
                 assert process._worker is not None
                 pids.append(process._worker._process.pid)

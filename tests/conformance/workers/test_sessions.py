@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,10 @@ def judged(outcomes: Iterable[Outcome]) -> dict[str, Judgement]:
     return {name: judge((trial,), (outcome,)) for (name, trial), outcome in zip(TRIALS.items(), outcomes, strict=True)}
 
 
+def failures(judgements: Mapping[str, Judgement]) -> dict[str, tuple[Verdict, str]]:
+    return {name: (j.verdict, j.reason) for name, j in judgements.items() if j.verdict is not Verdict.PASS}
+
+
 FAULTS: dict[str, dict[str, tuple[Verdict, str]]] = {
     "": {},
     "one buffer": {"held": (Verdict.UNSTABLE, "held")},
@@ -122,8 +126,7 @@ FAULTS: dict[str, dict[str, tuple[Verdict, str]]] = {
 def test_a_session_that_goes_wrong_is_found_out(tmp_path: Path, fault: str) -> None:
     ended = outcomes(target(tmp_path, fault), *map(job_of, TRIALS.values()))
     judgements = judged(ended)
-    failed = {name: (j.verdict, j.reason) for name, j in judgements.items() if j.verdict is not Verdict.PASS}
-    assert failed == FAULTS[fault]
+    assert failures(judgements) == FAULTS[fault]
     if not fault:
         assert [len(distinct) for outcome in ended for distinct in outcome.outputs] == [1] * 7
     assert [outcome.altered for outcome in ended] == [(0,) if fault == "one buffer" else (), (), (), ()]
@@ -152,27 +155,16 @@ def test_onnxruntime_takes_them_all() -> None:
     assert {judgement.verdict for judgement in judgements.values()} == {Verdict.PASS}, judgements
 
 
-# In this process.
-
-
-def in_one_buffer() -> Callable[[bytes, dict[str, Any]], list[Any]]:
-    """Return a function that returns the same arrays each time."""
-    buffers: dict[tuple[int, tuple[int, ...]], Any] = {}
-
-    def run(model: bytes, inputs: dict[str, Any]) -> list[Any]:
-        outputs = []
-        for position, array in enumerate(reference(model, inputs)):
-            kept = buffers.setdefault((position, array.shape), array)
-            kept[...] = array
-            outputs.append(kept)
-        return outputs
-
-    return run
-
-
 def test_functions_follow_courses_too() -> None:
-    right = judged(run_in_process(reference, trial) for trial in TRIALS.values())
-    assert {judgement.verdict for judgement in right.values()} == {Verdict.PASS}
-    kept = judged(run_in_process(in_one_buffer(), trial) for trial in TRIALS.values())
-    failed = {name: (j.verdict, j.reason) for name, j in kept.items() if j.verdict is not Verdict.PASS}
-    assert failed == {"held": (Verdict.UNSTABLE, "held")}
+    buffers: dict[Any, Any] = {}
+
+    def in_one_buffer(model: bytes, inputs: dict[str, Any]) -> list[Any]:
+        outputs = reference(model, inputs)
+        kept = [buffers.setdefault((number, array.shape), array) for number, array in enumerate(outputs)]
+        for buffer, array in zip(kept, outputs, strict=True):
+            buffer[...] = array
+        return kept
+
+    for run, fault in ((reference, ""), (in_one_buffer, "one buffer")):
+        judgements = judged(run_in_process(run, trial) for trial in TRIALS.values())
+        assert failures(judgements) == FAULTS[fault]

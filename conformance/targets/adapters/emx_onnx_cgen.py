@@ -60,7 +60,6 @@ class Adapter:
         self.generator = cgen.Compiler(compilation.CompilerOptions(model_name=NAME, large_weight_threshold=0))
 
     def describe(self) -> dict[str, Any]:
-        """Describe the runtime; JSON values only."""
         compiler = subprocess.run([str(self.compiler), "--version"], capture_output=True, text=True)
         return {
             "runtime": "emx-onnx-cgen",
@@ -107,7 +106,6 @@ class Session:
             raise RuntimeError("the C function does not take inputs first and outputs then")
 
     def run(self, feeds: dict[str, np.ndarray]) -> list[Any]:
-        """Return outputs in the graph's order."""
         if set(feeds) - set(self._inputs):
             raise TypeError("the C function takes nothing in the place of a constant")
         sizes: dict[str, int] = {}
