@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,7 +38,7 @@ from ..running.run import Plan
 from ..targets.target import Target
 from ..workers.process import TargetProcess, TargetUnavailable
 from ..workers.worker import one_line
-from .options import PACKAGE, Asked, asked_for
+from .options import PACKAGE, base_folder, option, target_names, targets_file, worker_path
 
 _EFFORT = 3000
 """Hypotheses that are tried on failing cases: some seconds, for a target that fails in ways that nothing explains."""
@@ -57,12 +56,11 @@ def item_group(probe: Probe) -> str:
     return next((name for name in reversed(GROUPS) if name in probe.features and name != "forward"), "plain")
 
 
-def target_named(name: str, asked: Asked | None) -> Target:
+def target_named(name: str, config: pytest.Config) -> Target:
     """Return the target of that name. Raise TargetError."""
-    target = named_target(name, asked.targets_file if asked else None)
-    if asked is None or not asked.pythonpath or target.command:
+    target, path = named_target(name, targets_file(config)), worker_path(config)
+    if not path or target.command:
         return target
-    path = os.pathsep.join([*asked.pythonpath, *filter(None, [os.environ.get("PYTHONPATH")])])
     return replace(target, environment={"PYTHONPATH": path, **target.environment})
 
 
@@ -76,14 +74,17 @@ class Suite(pytest.Directory):
 
     def collect(self) -> Iterator[pytest.Collector]:
         """Yield a collector for each target. An impossible request is one error of one line."""
-        asked = asked_for(self.config)
-        assert asked is not None
+        config = self.config
+        profile, op, type, case, expected = (
+            option(config, name) for name in ("profile", "op", "type", "case", "expected")
+        )
         try:
-            targets = [target_named(name, asked) for name in asked.targets]
-            if asked.expected is not None:
-                targets = [replace(target, expected=str(asked.expected)) for target in targets]
-            chosen = selection_of(asked.profile, asked.ops, asked.types, asked.cases, asked.base)
-            plan = replace(planned(chosen, targets), expected=asked.expects, targets_file=asked.targets_file)
+            targets = [target_named(name, config) for name in target_names(config)]
+            if expected and expected != "none":
+                file = base_folder(config, "expected") / expected
+                targets = [replace(target, expected=str(file)) for target in targets]
+            chosen = selection_of(profile or "core", op, type, case, base_folder(config, "case"))
+            plan = replace(planned(chosen, targets), expected=expected != "none", targets_file=targets_file(config))
             suites = []
             for target in targets:
                 suite: TargetSuite = TargetSuite.from_parent(self, name=target.name)
@@ -164,7 +165,18 @@ class TargetSuite(pytest.Collector):
                 if result.verdict is Verdict.UNAVAILABLE:
                     raise TargetUnavailable(result.message)
                 self._results[result.case] = result
-                yield result, self._text(case_run, result) if result.failing and not result.expected else ""
+                text = ""
+                if result.failing and not result.expected:
+                    text = failure_text(
+                        case_run.prepared,
+                        case_run.outcomes,
+                        case_run.judgement,
+                        accuracy=self.target.accuracy,
+                        clauses=result.clauses,
+                        diagnosis=result.diagnosis,
+                        repeat=result.repeat,
+                    )
+                yield result, text
         except TargetUnavailable as error:
             self.fail(error)
 
@@ -180,17 +192,6 @@ class TargetSuite(pytest.Collector):
             if entry.expects(probe, self._results[probe.id]):
                 return True
         return not stale([entry], ((probe, self._results[probe.id]) for probe in probes))
-
-    def _text(self, case_run: CaseRun, result: Result) -> str:
-        return failure_text(
-            case_run.prepared,
-            case_run.outcomes,
-            case_run.judgement,
-            accuracy=self.target.accuracy,
-            clauses=result.clauses,
-            diagnosis=result.diagnosis,
-            repeat=result.repeat,
-        )
 
     def _explained(self, case_run: CaseRun, result: Result, entries: Sequence[Entry]) -> Result:
         """Return the result with its diagnosis, which an entry may name."""
@@ -244,7 +245,9 @@ class Group(_TargetItem):
         failures: dict[str, str] = {}
         for result, text in suite.results_of(self.probes):
             results.append(result)
-            self.user_properties += _properties(result)
+            ratio = "" if result.worst is None else f"{result.worst:.6g}"
+            self.user_properties += [("case", result.case), ("verdict", result.verdict.value)]
+            self.user_properties += [("clause", result.clause or ""), ("ratio", ratio)]
             if failure := self._failure(result, text):
                 failures[result.case] = failure
                 self.user_properties += _cause(result, failure)
@@ -292,13 +295,6 @@ class Expectations(_TargetItem):
             lines = [f"  {entry.op}: {entry.reason}" for entry in outdated]
             heading = "expected failures that no longer happen, to be taken from the list:"
             pytest.fail("\n".join([heading, *lines]), pytrace=False)
-
-
-def _properties(result: Result) -> list[tuple[str, str]]:
-    """Return the properties of a case in JUnit files, in this order: case, verdict, clause, ratio."""
-    ratio = "" if result.worst is None else f"{result.worst:.6g}"
-    clause = result.clause or ""
-    return [("case", result.case), ("verdict", result.verdict.value), ("clause", clause), ("ratio", ratio)]
 
 
 def _cause(result: Result, failure: str) -> list[tuple[str, str]]:

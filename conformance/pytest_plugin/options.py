@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,6 @@ import pytest
 
 PACKAGE = "onnxspec.conformance"
 """Name of the suite for ``--pyargs``, with which ids of its items begin."""
-
-DEFAULT_TARGET = "onnxruntime"
 
 # Name, metavar, whether it may be repeated, help.
 _OPTIONS: tuple[tuple[str, str, bool, str], ...] = (
@@ -27,82 +24,32 @@ _OPTIONS: tuple[tuple[str, str, bool, str], ...] = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Asked:
-    """Request in options and ini values. Empty tuples mean all, as in a Selection.
-
-    base
-        The folder to which files of cases and directories are relative: that of the ini-file if it names them.
-    expected
-        The file of known failures; None for the shipped one of each target, or for none.
-    expects
-        False if no list of known failures is used.
-    targets_file
-        The file of named targets, or None.
-    pythonpath
-        Folders in which a module of a ``backend:`` target is searched, beside the caller's PYTHONPATH.
-    """
-
-    targets: tuple[str, ...]
-    profile: str
-    ops: tuple[str, ...]
-    types: tuple[str, ...]
-    cases: tuple[str, ...]
-    base: Path
-    expected: Path | None
-    expects: bool
-    targets_file: Path | None
-    pythonpath: tuple[str, ...]
-
-
 def add_options(parser: pytest.Parser) -> None:
     """Declare ``--onnxspec-NAME`` and the ini value ``onnxspec_name`` for every option."""
     group = parser.getgroup("onnxspec", "onnxspec: conformance of ONNX runtimes (pytest --pyargs onnxspec.conformance)")
     for name, metavar, repeatable, text in _OPTIONS:
-        again = " (may be repeated)" if repeatable else ""
-        group.addoption(
-            f"--onnxspec-{name}",
-            action="append" if repeatable else "store",
-            default=None,
-            metavar=metavar,
-            help=text + again,
-        )
-        ini = f"onnxspec_{name}"
-        if repeatable:
-            parser.addini(ini, f"default of --onnxspec-{name}", type="args")
-        else:
-            parser.addini(ini, f"default of --onnxspec-{name}", default="")
+        action, again = ("append", " (may be repeated)") if repeatable else ("store", "")
+        group.addoption(f"--onnxspec-{name}", action=action, metavar=metavar, help=text + again)
+        kind: Any = ("args", []) if repeatable else ("string", "")
+        parser.addini(f"onnxspec_{name}", f"default of --onnxspec-{name}", *kind)
 
 
-def asked_for(config: pytest.Config) -> Asked | None:
-    """Return the request: an option, else the ini value of that name. None if nothing is given."""
-    given = {name: _value(config, name, repeatable) for name, _, repeatable, _ in _OPTIONS}
-    if not any(given.values()):
-        return None
-    expected = given["expected"] or ""
-    return Asked(
-        targets=tuple(dict.fromkeys(given["target"] or (DEFAULT_TARGET,))),
-        profile=given["profile"] or "core",
-        ops=tuple(given["op"] or ()),
-        types=tuple(given["type"] or ()),
-        cases=tuple(given["case"] or ()),
-        base=_base(config, "case"),
-        expected=None if expected in ("", "none") else _base(config, "expected") / expected,
-        expects=expected != "none",
-        targets_file=_targets_file(config),
-        pythonpath=_pythonpath(config),
-    )
+def option(config: pytest.Config, name: str) -> Any:
+    """Return an option, or else the ini value of that name; a list for a repeatable option."""
+    return config.getoption(f"onnxspec_{name}", None) or config.getini(f"onnxspec_{name}")
 
 
-def _value(config: pytest.Config, name: str, repeatable: bool) -> Any:
-    option = config.getoption(f"onnxspec_{name}", None)
-    if option:
-        return option
-    value = config.getini(f"onnxspec_{name}")
-    return [str(v) for v in value or ()] if repeatable else value
+def takes_part(config: pytest.Config) -> bool:
+    """Return whether some option or ini value is given."""
+    return any(option(config, name) for name, *_ in _OPTIONS)
 
 
-def _base(config: pytest.Config, name: str) -> Path:
+def target_names(config: pytest.Config) -> list[str]:
+    """Return the names of the targets, each once."""
+    return list(dict.fromkeys(option(config, "target") or ["onnxruntime"]))
+
+
+def base_folder(config: pytest.Config, name: str) -> Path:
     """Return the folder to which a path is relative: the current one for the command line, that of the ini-file
     otherwise."""
     if config.getoption(f"onnxspec_{name}", None):
@@ -110,15 +57,20 @@ def _base(config: pytest.Config, name: str) -> Path:
     return config.inipath.parent if config.inipath is not None else config.rootpath
 
 
-def _targets_file(config: pytest.Config) -> Path | None:
+def targets_file(config: pytest.Config) -> Path | None:
+    """Return the file of named targets, or None."""
     folders = (config.invocation_params.dir, config.rootpath)
     return next((f / "targets.toml" for f in folders if (f / "targets.toml").is_file()), None)
 
 
-def _pythonpath(config: pytest.Config) -> tuple[str, ...]:
-    """pytest's own ini value ``pythonpath`` changes sys.path of its process alone; a worker needs it too."""
+def worker_path(config: pytest.Config) -> str:
+    """Return the PYTHONPATH of workers; empty if they inherit it.
+
+    pytest's ini value ``pythonpath`` changes sys.path of its own process alone.
+    """
     try:
         folders = config.getini("pythonpath")
     except (KeyError, ValueError):  # the plugin that declares it is switched off
-        return ()
-    return tuple(os.fspath(folder) for folder in folders)
+        return ""
+    inherited = filter(None, [os.environ.get("PYTHONPATH")])
+    return os.pathsep.join([*map(os.fspath, folders), *inherited]) if folders else ""

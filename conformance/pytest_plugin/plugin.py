@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .options import DEFAULT_TARGET, PACKAGE, add_options, asked_for
+from .options import PACKAGE, add_options, takes_part, target_names
 
 if TYPE_CHECKING:
     from .assertion import RunningTarget
@@ -29,8 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Take part only where that is asked for."""
-    asked = asked_for(config)
-    if asked is not None:
+    if takes_part(config):
         config.pluginmanager.register(_Session(), "onnxspec-session")
     elif PACKAGE in config.args:
         raise pytest.UsageError(f"{PACKAGE}: which runtime? Give --onnxspec-target, e.g. --onnxspec-target onnxruntime")
@@ -39,9 +38,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test that asks for the fixture once for each target."""
     if _FIXTURE in metafunc.fixturenames:
-        asked = asked_for(metafunc.config)
-        names = asked.targets if asked is not None else (DEFAULT_TARGET,)
-        metafunc.parametrize(_FIXTURE, names, indirect=True, scope="session")
+        metafunc.parametrize(_FIXTURE, target_names(metafunc.config), indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -50,7 +47,7 @@ def onnxspec_target(request: pytest.FixtureRequest) -> Iterator[RunningTarget]:
     from .assertion import RunningTarget
     from .items import target_named
 
-    with RunningTarget(target_named(request.param, asked_for(request.config))) as running:
+    with RunningTarget(target_named(request.param, request.config)) as running:
         yield running
 
 
