@@ -4,7 +4,7 @@
 
     from hypothesis import given
     from onnxspec.cases import strategies
-    from onnxspec.conformance import assert_conforms
+    from onnxspec import assert_conforms
 
     @given(strategies.cases("GRU", 14))
     def test_gru(case):

@@ -20,10 +20,10 @@ import onnx
 import pytest
 
 from onnxspec import RunOutcome
+from onnxspec import run as run_cases
 from onnxspec.cases import CaseSpec, build_case
 from onnxspec.cases.directories.directory import write_directory
 from onnxspec.cases.directories.manifest import data_sets_of
-from onnxspec.conformance import run as run_cases
 from onnxspec.conformance.cli.application import main
 
 ROOT = Path(__file__).parent.parent

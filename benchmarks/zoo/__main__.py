@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
+from onnxspec import NotConforming, assert_conforms
 from onnxspec.cases import Case, build_case, operator_versions, profile
 from onnxspec.cases.profiles.random_cases import random_specs
-from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.workers.in_process import run_in_process
 
 from .batches import batches

@@ -2,7 +2,7 @@
 
 ::
 
-    from onnxspec.conformance import assert_conforms
+    from onnxspec import assert_conforms
 
     def test_my_kernel():
         assert_conforms(model, my_outputs, inputs=my_inputs)

@@ -7,7 +7,7 @@ import onnx
 from onnx import TensorProto, helper
 from tiny_runtime import lstm
 
-from onnxspec.conformance import assert_conforms
+from onnxspec import assert_conforms
 
 STEPS, BATCH, WIDTH, HIDDEN = 5, 2, 3, 4
 SHAPES = {"X": (STEPS, BATCH, WIDTH), "W": (1, 4 * HIDDEN, WIDTH), "R": (1, 4 * HIDDEN, HIDDEN)}

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from onnxspec import NotConforming, assert_conforms
 from onnxspec.cases import build_case, family_of, features_of, profile, strategies
 from onnxspec.cases.operators.extended_lstm.axes import X, calibrated
 from onnxspec.cases.operators.extended_lstm.family import extended_case
@@ -24,7 +25,6 @@ from onnxspec.cases.portable import case_from_json, case_text, check_case
 from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.cases.specs.family import simpler_cases
 from onnxspec.cases.specs.model import inputs_of
-from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.reference import Node, evaluate, operator_of, resolve
 
 from ..draws import drawn, drawn_until

@@ -13,7 +13,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxspec.conformance import UnreadableModel, check
+from onnxspec import UnreadableModel, check
 from onnxspec.conformance.checking.check import check_model
 from onnxspec.conformance.checking.problem import Checked, Level
 

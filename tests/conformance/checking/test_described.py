@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxspec.conformance import check
+from onnxspec import check
 from onnxspec.conformance.checking.check import check_model
 from onnxspec.conformance.extraction.cases import cases_of_model
 from onnxspec.conformance.models.content import read_content

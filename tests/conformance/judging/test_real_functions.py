@@ -13,7 +13,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from onnxspec.conformance import NotConforming, assert_conforms
+from onnxspec import NotConforming, assert_conforms
 
 # Coefficients for the functions that take some.
 COEFFICIENTS: dict[str, dict[str, float]] = {

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from onnxspec import NotConforming, assert_conforms
 from onnxspec.cases import PROFILES, CaseSpec, Spec, build_case, operator_versions, profile
 from onnxspec.cases.portable import case_text
 from onnxspec.cases.profiles.random_cases import random_specs
-from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.probes.drawn import fresh_profile, fresh_profile_name
 from onnxspec.conformance.probes.naming import UnknownName, expanded, portable_probes
 from onnxspec.conformance.probes.probe import SpecProbe

@@ -10,9 +10,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from onnxspec import NotConforming, NotJudged, assert_conforms
 from onnxspec.cases import CaseSpec, build_case, profile
 from onnxspec.cases.directories.reading import NotOneNode
-from onnxspec.conformance import NotConforming, NotJudged, assert_conforms
 from onnxspec.conformance.probes.naming import UnknownName
 from onnxspec.conformance.pytest_plugin.assertion import RunningTarget
 from onnxspec.conformance.targets.target import parse_target

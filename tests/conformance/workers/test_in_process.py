@@ -21,10 +21,10 @@ import onnxruntime
 import pytest
 from hypothesis import Phase, given, reject, settings
 
+from onnxspec import NotConforming, assert_conforms
 from onnxspec.cases import CaseSpec, build_case, strategies
 from onnxspec.cases.directories.graph_reading import read_model
 from onnxspec.cases.portable import case_from_json
-from onnxspec.conformance import NotConforming, assert_conforms
 from onnxspec.conformance.judging.judgement import Verdict
 from onnxspec.conformance.workers.in_process import run_in_process
 from onnxspec.reference import FAULTS, Node, evaluate, format_of, run_fault
