@@ -6,8 +6,8 @@ from pathlib import Path
 from types import ModuleType
 
 from onnxspec.cases import operator_versions
-from onnxspec.conformance.fuzzing.search import Search
 from onnxspec.conformance.judging.judgement import FAILING
+from onnxspec.conformance.probes.drawn import random_batches
 from onnxspec.conformance.probes.stream import tried
 from onnxspec.conformance.targets.target import Target
 from onnxspec.conformance.workers.process import TargetProcess
@@ -20,10 +20,9 @@ def first_failing(batch: ModuleType, fault: str | None, seed: int, seconds: floa
     """Return the id of the first failing case of a search on a kernel; None if there is none within the limits."""
     options = {"batch": str(batch.__file__)} | ({} if fault is None else {"fault": fault})
     target = Target(f"{batch.__name__}:{fault}", str(_ADAPTER), options)
-    search = Search(list(operator_versions()), tuple(FORMATS), seed, seconds, cases)
     with TargetProcess(target) as process:
         process.start()
-        while probes := search.next_cases():
+        for probes in random_batches(list(operator_versions()), tuple(FORMATS), seed, seconds, cases):
             for one in tried(process, probes, target.accuracy):
                 if one.judgement.verdict in FAILING:
                     return one.probe.id

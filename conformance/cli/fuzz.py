@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from ...reference import FORMATS, operator_version
-from ..fuzzing.search import Search
+from ..probes.drawn import random_batches
 from ..probes.selection import UnknownName, chosen_versions, operator_types, selection_of
 from ..running.run import Plan
 from .command import CORES, command_given, folder_named, op_option, target_called, targets_file_option, type_option
@@ -54,7 +54,6 @@ def fuzz(
     seed = secrets.randbelow(1_000_000) if seed is None else seed
     warn(f"random cases of seed {seed}", "dim")
     seconds = float("inf") if examples is not None and minutes is None else 60 * (minutes or _MINUTES)
-    search = Search(versions, types, seed, seconds, count, chosen.wrap)
     ops = tuple(dict.fromkeys(name for name, _ in versions))
     selection = replace(selection, profile=f"fuzz-seed-{seed}", ops=ops, types=tuple(types))
     plan = Plan(
@@ -63,7 +62,7 @@ def fuzz(
         (chosen,),
         command=command_given(),
         targets_file=targets_file,
-        draws=search.next_cases,
+        draws=random_batches(versions, types, seed, seconds, count, chosen.wrap),
         jobs=CORES,
     )
     execute_plan(plan, out or fresh_run())

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
 
 from ...cases import family_of
+from ...cases.portable import check_case
 from ...cases.profiles import NotListed
+from ...cases.profiles.random_cases import random_stream
+from ...cases.specs.wrapping import can_wrap
 from ...reference import operator_version
 from ...reference.errors import UserError
+from ..workers.process import BATCH_JOBS
 from .probe import Probe, SpecProbe
 
 MOST = 100_000
@@ -64,3 +71,38 @@ def fresh_profile(name: str) -> tuple[int, str] | None:
     """Return the count and the seed of such a name; None for any other name."""
     match = _NAME.fullmatch(name)
     return (int(match[1]), match[2]) if match is not None and int(match[1]) <= MOST else None
+
+
+def random_batches(
+    versions: Sequence[tuple[str, int]],
+    types: Sequence[str],
+    seed: int,
+    seconds: float = float("inf"),
+    count: float = float("inf"),
+    wrap: str = "",
+) -> Iterator[list[Probe]]:
+    """Yield random cases of operator versions and types in batches, for `seconds` or until `count` of them are drawn.
+
+    wrap
+        The surrounding graph of all cases; draws that do not fit into it count as cases.
+    """
+    ops, numbers = {op for op, _ in versions}, {version for _, version in versions}
+    stream = random_stream(seed, ops, numbers, types)
+    specs = (spec for spec in stream if (spec.op, spec.version) in versions)
+    deadline, drawn = time.monotonic() + seconds, 0
+    while drawn < count and time.monotonic() < deadline:
+        batch = list(islice(specs, int(min(BATCH_JOBS, count - drawn))))
+        if not batch:  # the operators have no more cases
+            return
+        drawn += len(batch)
+        if probes := [SpecProbe(spec, fresh=True) for spec in batch if _is_case(spec, wrap)]:
+            yield list(probes)
+
+
+def _is_case(spec: Any, wrap: str) -> bool:
+    """Return whether a draw is a legal case, in the surrounding graph; operators of others may draw another."""
+    try:
+        check_case(spec)
+    except (ValueError, TypeError):
+        return False
+    return not wrap or can_wrap(spec, wrap)

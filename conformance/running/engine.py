@@ -190,11 +190,9 @@ class TargetRunner:
         yield self._left
         target, results = self._target, self._run.results
         with self._run.guarded("choosing what follows"):
-            if self._plan.draws is not None:
-                following = iter(self._plan.draws, [])
-            else:
-                fills = self._plan.fills and self._plan.can_fill
-                following = iter([cases_to_add(self._whole.plan, target, results)] if fills else [])
+            following: Iterable[Sequence[Probe]] = self._plan.draws or ()
+            if self._plan.fills and self._plan.can_fill:
+                following = [cases_to_add(self._whole.plan, target, results)]
             for added in following:
                 self._whole.plan = with_filled(self._whole.plan, target, added)
                 more = wrapped_probes(added, target.wrap) if target.wrap else added

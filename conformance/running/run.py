@@ -56,7 +56,7 @@ class Plan:
     fills
         Whether random cases follow on a target that declines some (:mod:`.filling`).
     draws
-        Function that returns the next random cases, for a search (:mod:`..fuzzing.search`), and none at the end.
+        Batches of random cases, for a search.
     filled
         The random cases that follow, by the target's name.
     require_special
@@ -86,7 +86,7 @@ class Plan:
     process: Callable[..., TargetProcess] = field(default=TargetProcess, repr=False, compare=False)
     function: str = ""
     fills: bool = False
-    draws: Callable[[], Sequence[Probe]] | None = field(default=None, repr=False, compare=False)
+    draws: Iterator[Sequence[Probe]] | None = field(default=None, repr=False, compare=False)
     filled: Mapping[str, tuple[Probe, ...]] = field(default_factory=dict)
     require_special: bool = False
     excuses: bool = True

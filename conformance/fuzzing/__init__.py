@@ -1,1 +1,0 @@
-"""Search beyond the profiles: random legal configurations, to find failures that are not known yet."""
