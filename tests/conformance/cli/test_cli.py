@@ -128,7 +128,6 @@ def test_the_second_lane_is_a_target_of_its_own_by_the_name_that_results_give_it
     assert names == ["onnxruntime", "onnxruntime+optimized"]
     options = [t["options"] for t in json.loads((tmp_path / "b" / "run.json").read_text())["targets"]]
     assert options == [{}, {"optimize": True}]
-    assert inside("run", *case, "--target", "onnx-reference+optimized").code == 2
 
 
 # Selection of cases
@@ -161,10 +160,6 @@ def test_a_run_in_which_a_target_gets_no_case_is_refused(inside: Inside, tmp_pat
     done = inside("run", "--case", "./cases", "--target", "onnxruntime+neg", "--out", "o")
     assert done.code == 2
     assert "can be put in the wrap 'neg'" in done.complaint
-    both = ["--target", "onnxruntime", "--target", "quark", "--type", "float16"]
-    done = inside("run", "--profile", "smoke", *both, "--out", "o")
-    assert done.code == 2
-    assert "about ExtendedLSTM, which quark is for" in done.complaint
     assert not (tmp_path / "o").exists()
 
 
@@ -182,7 +177,6 @@ def test_a_case_is_explained_by_the_beginning_of_its_id(inside: Inside) -> None:
     assert inside("explain", name[:-2]).out.splitlines()[0] == inside("explain", name).out.splitlines()[0]
     extended = inside("list", "--profile", "smoke", "--op", "ExtendedLSTM").out.split()[0]
     assert extended in inside("explain", extended[:-2]).out
-    assert inside("explain", "lstm-14.float32.").code == 2
 
 
 def test_going_on_with_nothing_is_told(inside: Inside) -> None:
@@ -196,45 +190,6 @@ def test_going_on_with_nothing_is_told(inside: Inside) -> None:
 # Errors in a command
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named", "nearest"),
-    [
-        (["--target", "onnxruntim"], "'onnxruntim'", "onnxruntime"),
-        (["--target", "onnxruntime:CUDAExecutionProvder"], "CUDAExecutionProvder", "onnxruntime:CUDAExecutionProvider"),
-        (["--target", "backend:a b;c"], "'backend:a b;c'", "backend:package.module"),
-        (["--target", "\u2603[bold]\x1b"], "\u2603[bold]\\x1b", "onnxruntime"),
-        (["--target", ""], "''", "onnxruntime"),
-        (["--profile", "cor"], "'cor'", "core"),
-        (["--op", "LTSM"], "'LTSM'", "LSTM"),
-        (["--op", "lstm"], "'lstm'", "LSTM"),
-        (["--op", "LSTM-15"], "'15'", "14"),
-        (["--op", "LSTM-fourteen"], "'LSTM-fourteen'", "LSTM"),
-        (["--op", "LSTM-7", "--op", "GRU-14"], "LSTM-7, GRU-14", "run them one after another"),
-        (["--op", "LSTM-7", "--op", "GRU"], "LSTM-7, GRU", "run them one after another"),
-        (["--random", "0"], "'0'", "N:SEED"),
-        (["--random", "ten"], "'ten'", "N:SEED"),
-        (["--type", "fp32"], "'fp32'", "float32"),
-        (["--type", "Float64"], "'Float64'", "float64"),
-        (["--type", "bfloat16", "--op", "LSTM-14"], "'LSTM-14:bfloat16'", "LSTM-22:bfloat16"),
-        (["--targets-file", "nowhere.toml"], "nowhere.toml", ""),
-        ([*PLAIN, "--require", "LSTM-22:bfloat16"], "'LSTM-22:bfloat16'", "LSTM-14:float32"),
-        ([*PLAIN, "--require", "LSTM14:float32"], "'LSTM14:float32'", "LSTM-14:float32"),
-        (["--resume"], "--resume", "--out"),
-        (["--taget", "onnxruntime"], "--taget", "--target"),
-        (["--out"], "--out", ""),
-    ],
-)
-def test_a_wrong_word_is_answered_in_one_line_that_names_the_right_ones(
-    inside: Inside, tmp_path: Path, arguments: list[str], named: str, nearest: str
-) -> None:
-    done = inside("run", *arguments)
-    assert done.code == 2
-    assert named in done.complaint
-    assert nearest in done.complaint
-    assert done.out == ""
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_unknown_case_is_named_with_the_nearest(inside: Inside) -> None:
     (name,) = pick(1)
     op = name.partition("-")[0].upper()
@@ -245,16 +200,6 @@ def test_an_unknown_case_is_named_with_the_nearest(inside: Inside) -> None:
     assert excluded.code == 2
     assert f"{op}-22:float32" in excluded.complaint
     assert len(inside("list", "--op", "LSTM-22", "--case", "z" * 100_000).complaint) < 2000
-
-
-@posix
-@pytest.mark.parametrize("out", ["/proc/nowhere", "file/below", "n" * 300])
-def test_a_folder_that_cannot_be_is_said_to_be_so(inside: Inside, tmp_path: Path, out: str) -> None:
-    (tmp_path / "file").write_text("")
-    done = inside("run", *naming(pick(1)), "--out", out)
-    assert done.code == 2
-    assert "cannot keep results" in done.complaint
-    assert out[:200] in done.complaint
 
 
 def test_named_targets_may_be_called_anything(onnxspec: Command, tmp_path: Path) -> None:

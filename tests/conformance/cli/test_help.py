@@ -67,17 +67,6 @@ except SystemExit as end:
     assert not [name for name in loaded if ".faults.tables" in name or ".cases.directories" in name]
 
 
-def test_a_command_that_writes_a_folder_asks_for_it(inside: Inside) -> None:
-    for words in (["merge", "."], ["generate"], ["report", "o"], ["site", "o"]):
-        assert "--out" in inside(*words).complaint
-
-
-def test_an_opset_is_told_its_operator_version(inside: Inside) -> None:
-    complaint = inside("list", "--op", "LSTM-13").complaint
-    assert complaint.endswith("; a model of opset 13 holds LSTM-7")
-    assert inside("list", "--op", "GRU-4").complaint.endswith("; a model of opset 4 holds GRU-3")
-
-
 def test_the_command_is_a_module_too(tmp_path: Path) -> None:
     arguments = [sys.executable, "-m", "onnxspec.conformance"]
     done = subprocess.run([*arguments, "--version"], capture_output=True, text=True, cwd=tmp_path)

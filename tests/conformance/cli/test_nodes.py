@@ -27,7 +27,6 @@ def folder(tmp_path: Path) -> Path:
     model = model_of([first, squeeze, second], {"X": (T, N, I)}, constants)
     onnx.save(model, tmp_path / "model.onnx")
     np.savez(tmp_path / "data.npz", X=np.linspace(-1, 1, T * N * I, dtype=np.float32).reshape(T, N, I))
-    onnx.save(model_of([helper.make_node("Neg", ["X"], ["Y"])], {"X": (T, N, I)}, {}), tmp_path / "plain.onnx")
     return tmp_path
 
 
@@ -190,25 +189,3 @@ def test_outputs_are_computed_for_those_who_keep_the_cases_alone(inside: Inside,
     again = inside("run", "--case", "./run/cases", "--out", "again")
     assert again.code == 0, again.err
     assert "3 pass" in again.out
-
-
-@pytest.mark.parametrize(
-    ("words", "line"),
-    [
-        (["plain.onnx"], "onnxspec: plain.onnx has no recurrent node"),
-        (["data.npz"], "onnxspec: data.npz is no ONNX model"),
-        (["model.onnx", "--inputs", "model.onnx"], "onnxspec: model.onnx holds no arrays of numbers"),
-        (["model.onnx", "--inputs", "none.npz"], "onnxspec: none.npz cannot be read"),
-        (["model.onnx", "--profile", "core"], "onnxspec: MODEL runs in place of a profile"),
-        (["model.onnx", "--case", "."], "onnxspec: MODEL and --case name"),
-        (["none.onnx"], "onnxspec: none.onnx does not exist"),
-        (["."], "onnxspec: . is a folder: --case ./ runs"),
-        (["--keep", "kept"], "onnxspec: --inputs and --keep belong to a model"),
-    ],
-)
-def test_what_cannot_be_run_is_one_line(inside: Inside, folder: Path, words: list[str], line: str) -> None:
-    done = inside("run", *words, "--out", "run")
-    assert done.code == 2
-    assert done.err.startswith(line)
-    assert done.err.count("\n") == 1
-    assert not (folder / "run").exists()

@@ -9,18 +9,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
 from onnxspec.conformance.cli import clauses as clauses_cli
-from onnxspec.conformance.cli.application import app
 from onnxspec.conformance.cli.command import targets_of
 from onnxspec.conformance.targets.adapters import ADAPTERS, ADAPTERS_FOLDER
 from onnxspec.conformance.targets.target import Target, TargetError
 from onnxspec.conformance.workers.survey import facts_of, way_to_install
 from onnxspec.reference import clauses_of, operator_names
 
-from ..miniatures import Inside, command_line, naming, pick
+from ..miniatures import Inside, command_line, naming, pick, run_command
 from ..targets.test_third_party import install
 
 # clauses
@@ -56,12 +54,6 @@ def test_on_a_terminal_nothing_of_a_clause_is_cut(width: int) -> None:
     for clause in expected:
         assert " ".join(clause.text.split()) in text
         assert clause.source in text
-
-
-def test_what_does_not_exist_is_said_in_a_line(inside: Inside) -> None:
-    done = inside("clauses", "GRU-2")
-    assert (done.code, done.out) == (2, "")
-    assert "unknown operator 'GRU-2'; nearest: GRU-22, GRU-7, GRU-3" in done.complaint
 
 
 # targets, and their installation hints
@@ -146,9 +138,6 @@ def test_wildcards_name_tables_of_a_targets_file(tmp_path: Path) -> None:
 
 # report and site
 
-RUNNER = CliRunner()
-
-
 CASES = naming(pick(2, lambda s: s.lengths == "ragged" and s.data == "dense" and "Y" in s.outputs))
 
 
@@ -181,13 +170,6 @@ def test_what_cannot_be_reported_is_said_in_a_line_and_the_rest_is_reported(
     assert done.out.splitlines()[0] == "1 run, 2 results"
 
 
-def test_where_no_run_can_be_read_there_is_no_report(inside: Inside, tmp_path: Path) -> None:
-    done = inside("report", tmp_path / "missing", "--out", tmp_path / "out")
-    assert done.code == 2
-    assert done.err.splitlines()[-1] == "onnxspec: no run could be read, so there is nothing to report"
-    assert not (tmp_path / "out").exists()
-
-
 def test_an_earlier_report_is_replaced_and_nothing_else(inside: Inside, runs: list[Path], tmp_path: Path) -> None:
     out = tmp_path / "out"
     inside("report", runs[0], "--out", out)
@@ -209,13 +191,15 @@ def imperfect(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run on a runtime that ignores sequence_lens, among other faults."""
     folder = tmp_path_factory.mktemp("gallery") / "run"
     options = ("--target", "onnx-reference", "--profile", "smoke", "--op", "LSTM-14", "--quiet")
-    RUNNER.invoke(app, ["run", "--out", str(folder), *options, "--no-extra"], catch_exceptions=False)
+    run_command("run", "--out", folder, *options, "--no-extra")
     return folder
 
 
-def test_each_finding_is_shown_with_its_clause_its_case_and_its_command(imperfect: Path, tmp_path: Path) -> None:
-    done = RUNNER.invoke(app, ["site", str(imperfect), "--out", str(tmp_path / "site")], catch_exceptions=False)
-    assert (done.exit_code, done.stderr) == (0, "")
+def test_each_finding_is_shown_with_its_clause_its_case_and_its_command(
+    inside: Inside, imperfect: Path, tmp_path: Path
+) -> None:
+    done = inside("site", imperfect, "--out", "site")
+    assert (done.code, done.err) == (0, "")
     (page,) = (tmp_path / "site" / "runtimes").glob("*.html")
     entries = page.read_text(encoding="utf-8").split('<article class="finding"')[1:]
     assert all(re.search(r"<code>onnxspec explain \S+ --target onnx-reference</code>", entry) for entry in entries)
@@ -223,12 +207,8 @@ def test_each_finding_is_shown_with_its_clause_its_case_and_its_command(imperfec
     assert "<code>lstm.lengths" in entry
 
 
-def test_the_page_names_no_folder_of_the_machine_that_made_it(
-    imperfect: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    arguments = ["site", str(imperfect), "--out", str(tmp_path / "site")]
-    monkeypatch.setattr("sys.argv", ["onnxspec", *arguments])
-    RUNNER.invoke(app, arguments, catch_exceptions=False)
+def test_the_page_names_no_folder_of_the_machine_that_made_it(inside: Inside, imperfect: Path, tmp_path: Path) -> None:
+    inside("site", imperfect, "--out", tmp_path / "site")
     text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert "<code>onnxspec site run --out site</code>" in text
     assert str(tmp_path) not in text

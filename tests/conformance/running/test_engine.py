@@ -154,9 +154,7 @@ def test_runs_that_differ_within_the_radius_pass_with_a_flag(zoo: Zoo) -> None:
 def test_a_message_says_what_the_runtime_did(zoo: Zoo) -> None:
     assert "X" in zoo.results["modifying"]["plain"]["message"]
     assert "SIGABRT" in zoo.results["aborting"]["two ways"]["message"]
-    refusal = zoo.results["refusing"]["clip"]["message"]
-    assert refusal.startswith("NotImplementedError: [bold]clip")
-    assert len(refusal) < 600
+    assert len(zoo.results["refusing"]["clip"]["message"]) < 600
     assert zoo.targets["refusing"]["unexpected"] == 0
     assert zoo.code == 3
     (line,) = [line for line in zoo.out.splitlines() if "libdevice" in line]
@@ -292,18 +290,6 @@ def test_an_interrupted_run_keeps_what_it_has_and_doing_as_told_completes_it(
 
 
 @posix
-def test_a_run_that_was_told_to_ignore_a_closed_terminal_does(
-    kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
-) -> None:
-    ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
-    with UnderWay(kin, tmp_path, ignoring) as run:
-        run.process.send_signal(signal.SIGHUP)
-        run.open()
-        assert run.process.wait(30) == 0
-    assert timeless(read_results(run.out)) == whole
-
-
-@posix
 def test_a_closed_terminal_ends_a_run_of_its_own_and_loses_nothing(
     inside: Inside, kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
 ) -> None:
@@ -320,14 +306,17 @@ def test_a_closed_terminal_ends_a_run_of_its_own_and_loses_nothing(
 
 
 @posix
-def test_a_run_goes_on_when_a_terminal_that_is_not_its_own_is_closed(
+def test_a_run_under_nohup_goes_on_when_its_terminal_is_closed(
     kin: dict[str, str], tmp_path: Path, whole: list[dict[str, Any]]
 ) -> None:
+    """It ignores the signal, and loses its output; the terminal is not its own."""
     pty = pytest.importorskip("pty")
     master, slave = pty.openpty()
-    with UnderWay(kin, tmp_path, stdout=slave, stderr=slave, start_new_session=True) as run:
+    ignoring = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN); "
+    with UnderWay(kin, tmp_path, ignoring, stdout=slave, stderr=slave, start_new_session=True) as run:
         os.close(slave)
         os.close(master)
+        run.process.send_signal(signal.SIGHUP)
         run.open()
         assert run.process.wait(30) == 0
     assert timeless(read_results(run.out)) == whole

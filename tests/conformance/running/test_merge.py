@@ -190,12 +190,6 @@ def test_what_is_no_run_or_already_one_is_told(inside: Inside, shards: list[Path
     assert "already holds a run" in inside("merge", shards[1], "--out", shards[2]).complaint
     assert "is one of the runs" in inside("merge", shards[1], "--out", shards[1]).complaint
     assert len(told(shards[1])) > 0
-    assert inside("merge", shards[1]).code == 2
-
-
-def test_a_shard_of_nothing_and_one_that_is_none_are_usage(inside: Inside) -> None:
-    assert "fewer cases than shards" in inside("run", *CASES[:2], "--shard", "2/2").complaint
-    assert "like 2/8" in inside("run", *CASES, "--shard", "8").complaint
 
 
 def test_resume_goes_on_with_the_same_shard_only(inside: Inside, shards: list[Path]) -> None:
@@ -231,17 +225,3 @@ def test_a_merge_of_nothing_is_no_success(inside: Inside, shards: list[Path], tm
     assert done.code == 1
     assert "no run has a target" in done.err
     assert description(tmp_path / "merged")["complete"] is False
-
-
-def test_nothing_foreign_reaches_the_terminal_as_it_stands(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
-    """A name or a message of a run folder forges no line and moves no cursor."""
-    forged = "\\u001b[2J\\u202e\\nonnxruntime: 1000 pass"
-    for name in ("results.jsonl", "run.json"):
-        path = shards[0] / name
-        text = path.read_text().replace("backend:lengths_ignored", f"backend:{forged}")
-        path.write_text(text.replace('"message":"', f'"message":"{forged}'))
-    done = inside("merge", shards[0], "--out", "merged")
-    assert done.code in (0, 1)
-    assert "\\x1b[2J" in done.out
-    assert not {"\x1b", "\u202e"} & set(done.out + done.err)
-    assert not [line for line in (done.out + done.err).splitlines() if line.startswith("onnxruntime: 1000")]
