@@ -212,7 +212,7 @@ class Command:
 
 def complaints(errors: str) -> list[str]:
     """Return the lines of standard error without progress lines, which a busy machine may print."""
-    return [line for line in errors.splitlines() if not re.fullmatch(r".*: [\d,]+ of [\d,]+ cases", line)]
+    return [line for line in errors.splitlines() if not re.fullmatch(r".*: [\d,]+ of [\d,]+ cases: .*", line)]
 
 
 def command_line(*arguments: object) -> list[str]:
