@@ -11,6 +11,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+from onnxspec.conformance.checking.check import check_model
 from onnxspec.reference import CELLS, operator_version
 
 T, N, I, H = 4, 2, 3, 5
@@ -36,8 +37,14 @@ def weights_of(op: str, directions: int = 1, seed: int = 0) -> dict[str, NDArray
     }
 
 
-def recurrent(op: str, inputs: Sequence[str] = ("X", "W", "R"), name: str = "rnn", **attributes: Any) -> NodeProto:
-    return helper.make_node(op, list(inputs), ["Y"], name=name, **{"hidden_size": H, **attributes})
+def recurrent(
+    op: str,
+    inputs: Sequence[str] = ("X", "W", "R"),
+    name: str = "rnn",
+    outputs: Sequence[str] = ("Y",),
+    **attributes: Any,
+) -> NodeProto:
+    return helper.make_node(op, list(inputs), list(outputs), name=name, **{"hidden_size": H, **attributes})
 
 
 def value(name: str, shape: Sequence[int | str | None] | None, kind: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
@@ -47,6 +54,14 @@ def value(name: str, shape: Sequence[int | str | None] | None, kind: int = Tenso
 def branch(nodes: Sequence[NodeProto], output: str) -> onnx.GraphProto:
     """Return a graph without inputs, for an If."""
     return helper.make_graph(list(nodes), "inner", [], [value(output, None)])
+
+
+SAME = branch([helper.make_node("Identity", ["X"], ["same"])], "same")
+
+
+def choice(then: onnx.GraphProto, other: onnx.GraphProto = SAME, name: str = "If", output: str = "Y") -> NodeProto:
+    """Return an If on c."""
+    return helper.make_node("If", ["c"], [output], name=name, then_branch=then, else_branch=other)
 
 
 def scan(nodes: Sequence[NodeProto], output: str = "Y") -> NodeProto:
@@ -66,6 +81,10 @@ def loop(nodes: Sequence[NodeProto], carried: str, output: str = "Y") -> NodePro
     return helper.make_node("Loop", ["M", "", "X"], ["last", "Y"], name="loop", body=body)
 
 
+_KINDS = {"c": TensorProto.BOOL, "lens": TensorProto.INT32, "others": TensorProto.INT32}
+"""Element types of inputs by their names here, where these are not float32."""
+
+
 def model_of(
     nodes: Sequence[NodeProto],
     inputs: Mapping[str, Sequence[int | str | None] | None],
@@ -76,10 +95,11 @@ def model_of(
     domains: Mapping[str, int] | None = None,
     functions: Sequence[onnx.FunctionProto] = (),
 ) -> onnx.ModelProto:
+    kinds = {**_KINDS, **(kinds or {})}
     graph = helper.make_graph(
         list(nodes),
         "graph",
-        [value(name, shape, (kinds or {}).get(name, TensorProto.FLOAT)) for name, shape in inputs.items()],
+        [value(name, shape, kinds.get(name, TensorProto.FLOAT)) for name, shape in inputs.items()],
         [value(name, None) for name in outputs],
         [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
@@ -95,10 +115,16 @@ def one_node(op: str, version: int, lengths: Sequence[int] | None = None, **attr
     if lengths is not None:
         inputs += ["", "sequence_lens"]
         constants["sequence_lens"] = np.array(lengths, np.int32)
-    node = recurrent(op, inputs, **attributes)
-    if operator_version(op, version).required_outputs:
-        node.output.append("Y_h")
+    outputs = ["Y", "Y_h"] if operator_version(op, version).required_outputs else ["Y"]
+    node = recurrent(op, inputs, outputs=outputs, **attributes)
     return model_of([node], {"X": (T, N, I)}, constants, version)
+
+
+def assert_no_internal_error(model: onnx.ModelProto) -> None:
+    """Assert that a model with any form of nodes around /rnn is checked."""
+    checked = check_model(model)
+    assert "/rnn" in dict(checked.nodes)
+    assert not any(unchecked.internal_error for unchecked in checked.unchecked), checked.unchecked
 
 
 def of_quark(domain: str, prefix: str) -> onnx.ModelProto:

@@ -18,7 +18,7 @@ from onnxspec.conformance.checking.check import check_model
 from onnxspec.conformance.checking.problem import Checked, Level
 
 from ...counting import calls
-from .nodes import H, I, N, T, branch, loop, model_of, one_node, recurrent, scan, value, weights_of
+from .nodes import H, I, N, T, branch, choice, loop, model_of, recurrent, scan, value, weights_of
 
 LSTM = weights_of("LSTM")
 WRONG_R = {"W": LSTM["W"], "R": LSTM["R"][:, :-1]}
@@ -30,29 +30,29 @@ def errors(result: Checked) -> list[tuple[str, str]]:
     return [(problem.node, problem.rule) for problem in result.problems if problem.level is Level.ERROR]
 
 
+def assert_right(result: Checked) -> None:
+    assert (result.problems, result.unchecked) == ((), ())
+
+
 def warned(result: Checked) -> set[str]:
     return {problem.rule for problem in result.problems if problem.level is Level.WARNING}
 
 
-def test_what_nothing_takes_is_no_news() -> None:
-    taken, left, held = (one_node("LSTM", 14, lengths=[T, 1]) for _ in range(3))
-    left.graph.node[0].output.append("Y_h")
-    left.graph.output[0].name = "Y_h"
+def test_an_output_that_nothing_reads_breaks_no_rule() -> None:
     same = branch([helper.make_node("Identity", ["Y"], ["z"])], "z")
-    held.graph.node.append(helper.make_node("If", ["c"], ["out"], then_branch=same, else_branch=same))
-    held.graph.input.append(value("c", (), TensorProto.BOOL))
-    held.graph.output[0].name = "out"
-    assert ["lstm.padding.zero" in warned(check_model(m)) for m in (taken, left, held)] == [True, False, True]
+    node = recurrent("LSTM", ("X", "W", "R", "", "lens"), outputs=("Y", "Y_h"))
+    nodes = [node, choice(same, same, output="out")]
+    constants = {**RIGHT, "lens": np.array([T, 1], np.int32)}
+    for count, output, read in ((1, "Y", True), (1, "Y_h", False), (2, "out", True)):
+        result = check_model(model_of(nodes[:count], {**X, "c": ()}, constants, outputs=[output]))
+        assert ("lstm.padding.zero" in warned(result)) == read
 
 
 def test_nodes_in_ifs_two_deep_with_weights_from_outside() -> None:
     same = branch([helper.make_node("Identity", ["Y0"], ["same"])], "same")
     third = branch([recurrent("LSTM", name="decoder/LSTM_3")], "Y")
-    inner = helper.make_node("If", ["c"], ["inner"], name="decoder/If_2", then_branch=third, else_branch=same)
-    outer = helper.make_node("If", ["c"], ["Y"], name="If_1", then_branch=same, else_branch=branch([inner], "inner"))
-    first = recurrent("LSTM", name="first")
-    first.output[0] = "Y0"
-    model = model_of([first, outer], {**X, "c": ()}, WRONG_R, kinds={"c": TensorProto.BOOL})
+    outer = choice(same, branch([choice(third, same, "decoder/If_2", "inner")], "inner"), "If_1")
+    model = model_of([recurrent("LSTM", name="first", outputs=["Y0"]), outer], {**X, "c": ()}, WRONG_R)
     path = "/If_1:else_branch/decoder/If_2:then_branch/decoder/LSTM_3"
     assert errors(check_model(model)) == [("/first", "lstm.shapes"), (path, "lstm.shapes")]
 
@@ -62,13 +62,10 @@ def test_nodes_in_loops(op: str) -> None:
     same = helper.make_node("Identity", ["x"], ["x_out"])
     node = recurrent("LSTM", ("x", "W", "R"))
     holder = loop([node, same], "x_out") if op == "loop" else scan([node])
-    inputs = {"X": (T, N, I), "Xs": (6, T, N, I)}
-    counted = {"M": np.array(3, np.int64)}
-    assert errors(check_model(model_of([holder], inputs, {**WRONG_R, **counted}))) == [
-        (f"/{op}:body/rnn", "lstm.shapes")
-    ]
-    right = check_model(model_of([holder], inputs, {**RIGHT, **counted}))
-    assert (right.problems, right.unchecked) == ((), ())
+    inputs, counted = {"X": (T, N, I), "Xs": (6, T, N, I)}, {"M": np.array(3, np.int64)}
+    wrong = check_model(model_of([holder], inputs, {**WRONG_R, **counted}))
+    assert errors(wrong) == [(f"/{op}:body/rnn", "lstm.shapes")]
+    assert_right(check_model(model_of([holder], inputs, {**RIGHT, **counted})))
 
 
 def called(
@@ -89,8 +86,7 @@ def test_a_function_is_checked_call_by_call_by_its_own_opset() -> None:
     result = check_model(called(recurrent("LSTM", layout=0), 7, RIGHT))
     assert errors(result) == [("/encoder/rnn", "lstm.attributes"), ("/second/rnn", "lstm.attributes")]
     assert result.nodes == (("/encoder/rnn", "LSTM-7"), ("/second/rnn", "LSTM-7"))
-    right = check_model(called(recurrent("LSTM"), 7, RIGHT))
-    assert (right.problems, right.unchecked) == ((), ())
+    assert_right(check_model(called(recurrent("LSTM"), 7, RIGHT)))
     assert errors(check_model(called(recurrent("LSTM"), 7, WRONG_R)))
 
 
@@ -117,16 +113,22 @@ def tower(last: onnx.NodeProto, every: onnx.NodeProto | None = None) -> list[onn
     return [*(calling(f"F{k}", *[f"F{k + 1}"] * 2, last=every) for k in range(40)), calling("F40", last=last)]
 
 
-def test_functions_in_a_circle_and_without_end_are_not_followed() -> None:
-    lstm = recurrent("LSTM", ("X", "X", "X"))
-    circle = [calling("A", "B", last=lstm), calling("B", "A", last=lstm)]
-    for functions, message in (
-        (circle, "function local::A calls itself, which ONNX forbids"),
-        (tower(lstm, lstm), "more than 2000 times"),
-    ):
-        call = helper.make_node(functions[0].name, ["X"], ["Y"], domain="local")
-        result = check_model(model_of([call], X, {}, domains={"local": 1}, functions=functions))
-        assert message in result.unreadable
+FED_X = recurrent("LSTM", ("X", "X", "X"))
+
+
+@pytest.mark.parametrize(
+    ("functions", "message"),
+    [
+        ([calling("A", "B", last=FED_X), calling("B", "A", last=FED_X)], "function local::A calls itself, which ONNX"),
+        (tower(FED_X, FED_X), "more than 2000 times"),
+    ],
+    ids=["circle", "tower"],
+)
+def test_functions_that_call_each_other_without_end_are_not_followed(
+    functions: list[onnx.FunctionProto], message: str
+) -> None:
+    call = helper.make_node(functions[0].name, ["X"], ["Y"], domain="local")
+    assert message in check_model(model_of([call], X, {}, domains={"local": 1}, functions=functions)).unreadable
 
 
 def test_calls_that_shape_inference_would_follow_without_end_are_left_out() -> None:
@@ -141,12 +143,8 @@ def test_calls_that_shape_inference_would_follow_without_end_are_left_out() -> N
 def test_a_long_vector_of_starts_is_not_followed() -> None:
     """A tensor claims a billion numbers, beside a Slice in a branch."""
     inner = [helper.make_node("Slice", ["X", "starts", "starts"], ["x"]), recurrent("LSTM", ("x", "W", "R"))]
-    other = branch([helper.make_node("Identity", ["X"], ["same"])], "same")
-    node = helper.make_node("If", ["c"], ["Y"], name="If", then_branch=branch(inner, "Y"), else_branch=other)
-    model = model_of([node], {**X, "c": ()}, RIGHT, kinds={"c": TensorProto.BOOL})
-    model.graph.initializer.append(
-        TensorProto(name="starts", data_type=TensorProto.INT64, dims=[10**9], raw_data=bytes(8))
-    )
+    model = model_of([choice(branch(inner, "Y"))], {**X, "c": ()}, RIGHT)
+    model.graph.initializer.add(name="starts", data_type=TensorProto.INT64, dims=[10**9], raw_data=bytes(8))
     assert [name for name, _ in check_model(model).nodes] == ["/If:then_branch/rnn"]
 
 
@@ -181,48 +179,34 @@ def test_an_opset_that_is_not_known_is_not_checked() -> None:
     assert f"opset {newer}" in unchecked.missing
 
 
-def test_versions_follow_from_opsets() -> None:
-    for opset, version in ((6, 1), (7, 7), (13, 7), (14, 14), (21, 14), (22, 22)):
-        assert check_model(model_of([recurrent("LSTM")], X, RIGHT, opset)).nodes == (("/rnn", f"LSTM-{version}"),)
+@pytest.mark.parametrize(("opset", "version"), [(6, 1), (7, 7), (13, 7), (14, 14), (21, 14), (22, 22)])
+def test_versions_follow_from_opsets(opset: int, version: int) -> None:
+    assert check_model(model_of([recurrent("LSTM")], X, RIGHT, opset)).nodes == (("/rnn", f"LSTM-{version}"),)
 
 
-def exported_weights(wrong: bool) -> onnx.ModelProto:
-    """Return a model with quantized weights, as in a well-known voice-activity model.
-
-    Their gates have another order and are concatenated in a branch, from constants outside of it.
-    """
-    rng = np.random.default_rng(1)
-    levels = rng.integers(0, 255, (4 * H, I)).astype(np.uint8)
+@pytest.mark.parametrize("wrong", [False, True])
+def test_weights_that_are_computed_are_known(wrong: bool) -> None:
+    """Quantized weights as in a well-known voice-activity model: gates are reordered in a branch, from constants."""
     constants = {
-        "levels": levels,
-        "scale": np.float32([0.01]).reshape(()),
+        "levels": np.random.default_rng(1).integers(0, 255, (4 * H, I)).astype(np.uint8),
+        "scale": np.array(0.01, np.float32),
         "zero": np.array(128, np.uint8),
         "R2": LSTM["R"][0],
         **{f"s{k}": np.array([k * H], np.int64) for k in range(5)},
         "axis": np.array([0], np.int64),
     }
-    nodes = [helper.make_node("DequantizeLinear", ["levels", "scale", "zero"], ["W2"])]
     inner = []
-    order = (0, 3, 1, 2)
-    for name in ("W2", "R2"):
-        gates = []
-        for k in order[: 3 if wrong and name == "R2" else 4]:
-            gates.append(f"{name}_{k}")
-            inner.append(helper.make_node("Slice", [name, f"s{k}", f"s{k + 1}", "axis"], [gates[-1]]))
+    for name, order in (("W2", (0, 3, 1, 2)), ("R2", (0, 3, 1) if wrong else (0, 3, 1, 2))):
+        gates = [f"{name}_{k}" for k in order]
+        inner += [helper.make_node("Slice", [name, f"s{k}", f"s{k + 1}", "axis"], [f"{name}_{k}"]) for k in order]
         inner.append(helper.make_node("Concat", gates, [f"{name}_all"], axis=0))
         inner.append(helper.make_node("Unsqueeze", [f"{name}_all", "axis"], [name[0] + "u"]))
     inner.append(recurrent("LSTM", ("X", "Wu", "Ru")))
-    nodes.append(
-        helper.make_node("If", ["c"], ["Y"], name="If", then_branch=branch(inner, "Y"), else_branch=branch(
-            [helper.make_node("Identity", ["X"], ["same"])], "same"))
-    )  # fmt: skip
-    return model_of(nodes, {**X, "c": ()}, constants, kinds={"c": TensorProto.BOOL})
-
-
-def test_weights_that_are_computed_are_known() -> None:
-    right = check_model(exported_weights(wrong=False))
-    assert (right.problems, right.unchecked) == ((), ())
-    assert errors(check_model(exported_weights(wrong=True))) == [("/If:then_branch/rnn", "lstm.shapes")]
+    nodes = [helper.make_node("DequantizeLinear", ["levels", "scale", "zero"], ["W2"]), choice(branch(inner, "Y"))]
+    result = check_model(model_of(nodes, {**X, "c": ()}, constants))
+    assert errors(result) == ([("/If:then_branch/rnn", "lstm.shapes")] if wrong else [])
+    if not wrong:
+        assert_right(result)
 
 
 def behind(op: str, domain: str = "") -> onnx.ModelProto:
@@ -231,18 +215,14 @@ def behind(op: str, domain: str = "") -> onnx.ModelProto:
     return model_of([node, recurrent("LSTM", ("x", "W", "R"))], X, RIGHT, domains={domain: 1} if domain else {})
 
 
-def test_what_is_not_known_is_not_fine() -> None:
+def test_unknown_facts_are_reported_and_what_the_file_claims_is_no_error() -> None:
+    """Types that a file declares for inner names may be stale: they do not prove that the node is wrong."""
     result = check_model(behind("Mystery", "com.example"))
     assert not result.problems
-    missing = {unchecked.rule: unchecked.missing for unchecked in result.unchecked}
-    assert missing == {
+    assert {unchecked.rule: unchecked.missing for unchecked in result.unchecked} == {
         "lstm.types": "the element type of X",
         "lstm.shapes": "the shape of X: Mystery /mystery decides it when the model runs",
     }
-
-
-def test_what_the_file_claims_is_no_error() -> None:
-    """Types that a file declares for inner names may be stale: they do not prove that the node is wrong."""
     # If shapes can be inferred, a stale declaration is ignored.
     for model, rules in ((behind("Mystery", "com.example"), {"model.sizes-claimed"}), (behind("Neg"), set())):
         model.graph.value_info.append(value("x", (T, N, I + 1)))
@@ -251,20 +231,23 @@ def test_what_the_file_claims_is_no_error() -> None:
         assert warned(result) == rules
 
 
-def test_a_batch_that_is_fixed_in_states() -> None:
-    node = recurrent("LSTM", ("X", "W", "R", "", "", "h"))
-    constant = {**RIGHT, "h": np.zeros((1, 1, H), np.float32)}
-    for batch, state, rules in (
+@pytest.mark.parametrize(
+    ("batch", "state", "rules"),
+    [
         ("batch", None, {"model.batch-fixed"}),
         ("batch", 1, {"model.batch-fixed"}),
         ("batch", "batch", set()),
         (1, None, set()),
         (2, None, {"lstm.shapes"}),
-    ):
-        inputs: dict[str, Any] = {"X": ("time", batch, I), **({"h": (1, state, H)} if state else {})}
-        result = check_model(model_of([node], inputs, RIGHT if state else constant))
-        assert {problem.rule for problem in result.problems} == rules
-        assert bool(errors(result)) == (rules == {"lstm.shapes"})
+    ],
+)
+def test_a_batch_that_is_fixed_in_states(batch: Any, state: Any, rules: set[str]) -> None:
+    """Without an extent, the state is a constant for a batch of one."""
+    inputs: dict[str, Any] = {"X": ("time", batch, I), **({"h": (1, state, H)} if state else {})}
+    constants = RIGHT if state else {**RIGHT, "h": np.zeros((1, 1, H), np.float32)}
+    result = check_model(model_of([recurrent("LSTM", ("X", "W", "R", "", "", "h"))], inputs, constants))
+    assert {problem.rule for problem in result.problems} == rules
+    assert bool(errors(result)) == (rules == {"lstm.shapes"})
 
 
 def test_a_time_that_is_frozen_in_an_expand() -> None:
@@ -272,14 +255,14 @@ def test_a_time_that_is_frozen_in_an_expand() -> None:
     shape = helper.make_node("Shape", ["X"], ["s"], start=1, end=2)
     expand = helper.make_node("Expand", ["length", "s"], ["lens"])
     node = recurrent("LSTM", ("X", "W", "R", "", "lens"))
-    constants = {**RIGHT, "length": np.array(7, np.int32)}
-    frozen, too_long = (
-        check_model(model_of([shape, expand, node], {"X": (steps, "batch", I)}, constants, 15)) for steps in ("time", T)
-    )
-    assert "model.time-frozen" in warned(frozen)
-    assert errors(too_long) == [("/rnn", "lstm.lengths")]
-    exact = {**constants, "length": np.array(T, np.int32)}
-    assert check_model(model_of([shape, expand, node], {"X": (T, "batch", I)}, exact, 15)).problems == ()
+
+    def result(steps: Any, length: int) -> Checked:
+        constants = {**RIGHT, "length": np.array(length, np.int32)}
+        return check_model(model_of([shape, expand, node], {"X": (steps, "batch", I)}, constants, 15))
+
+    assert "model.time-frozen" in warned(result("time", 7))
+    assert errors(result(T, 7)) == [("/rnn", "lstm.lengths")]
+    assert result(T, T).problems == ()
 
 
 def test_a_projection_contradicts_hidden_size() -> None:
@@ -293,9 +276,7 @@ def test_a_projection_contradicts_hidden_size() -> None:
 
 def test_default_values_of_inputs_are_no_constants() -> None:
     node = recurrent("LSTM", ("X", "W", "R", "", "lens"))
-    constants = {**RIGHT, "lens": np.array([9, 9], np.int32)}
-    model = model_of([node], {**X, "lens": (N,)}, constants, kinds={"lens": TensorProto.INT32})
-
+    model = model_of([node], {**X, "lens": (N,)}, {**RIGHT, "lens": np.array([9, 9], np.int32)})
     assert not errors(check_model(model))
     model.ir_version = 3  # every initializer is an input in this version
     assert errors(check_model(model)) == [("/rnn", "lstm.lengths")]
@@ -318,8 +299,7 @@ def test_names_that_are_hostile_stay_one_line() -> None:
     node = recurrent("LSTM", name="evil\n::error::\x1b[31m")
     (problem,) = check_model(model_of([node], X, WRONG_R)).problems
     assert problem.node.isprintable()
-    nameless = [recurrent("LSTM", name=""), recurrent("LSTM", name="")]
-    nameless[1].output[0] = "Z"
+    nameless = [recurrent("LSTM", name="", outputs=[output]) for output in "YZ"]
     assert [path for path, _ in check_model(model_of(nameless, X, RIGHT)).nodes] == ["/LSTM_0", "/LSTM_1"]
 
 
@@ -352,15 +332,14 @@ def chain(length: int) -> bytes:
         nodes.append(helper.make_node("Neg", [last], [f"t{k}"]))
         last = f"t{k}"
         if k % 1000 == 999:
-            nodes.append(recurrent("LSTM", (last, "W", "R"), name=f"rnn{k}"))
-            nodes[-1].output[0] = f"Y{k}"
+            nodes.append(recurrent("LSTM", (last, "W", "R"), f"rnn{k}", [f"Y{k}"]))
     return model_of(nodes, X, RIGHT, outputs=["Y999"]).SerializeToString()
 
 
 def test_ten_thousand_nodes_cost_ten_times_what_a_thousand_cost() -> None:
     result = check_model(chain(10_000))
     assert len(result.nodes) == 10
-    assert (result.problems, result.unchecked) == ((), ())
+    assert_right(result)
     few, many = (calls(partial(check_model, chain(length))) for length in (1_000, 10_000))
     assert many < 12 * few
 
@@ -369,10 +348,9 @@ def test_external_weights_cost_no_memory(tmp_path: Path) -> None:
     """The file beside the model has a nominal size of a gigabyte: it is sparse."""
     size = 1 << 30
     model = model_of([recurrent("LSTM")], X, RIGHT)
-    tensor = TensorProto(name="huge", data_type=TensorProto.FLOAT, dims=[size // 4])
-    tensor.data_location = TensorProto.EXTERNAL
-    tensor.external_data.add(key="location", value="huge.bin")
-    model.graph.initializer.append(tensor)
+    huge = model.graph.initializer.add(name="huge", data_type=TensorProto.FLOAT, dims=[size // 4])
+    huge.data_location = TensorProto.EXTERNAL
+    huge.external_data.add(key="location", value="huge.bin")
     with (tmp_path / "huge.bin").open("wb") as file:
         file.truncate(size)
     onnx.save(model, tmp_path / "model.onnx")
@@ -381,7 +359,7 @@ def test_external_weights_cost_no_memory(tmp_path: Path) -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [operator for _, operator in result.nodes] == ["LSTM-14"]
-    assert (result.problems, result.unchecked) == ((), ())
+    assert_right(result)
     assert peak < 20 << 20
 
 
@@ -398,14 +376,13 @@ def test_the_function_for_programs(tmp_path: Path) -> None:
         check(b"nonsense")
 
 
-def test_nothing_follows_from_what_an_illegal_node_gives() -> None:
-    # The first node has 5 units, by its weights; its wrong hidden_size of 10 is its own fault, not that of the next
-    # node.
+def test_nothing_follows_from_the_outputs_of_an_illegal_node() -> None:
+    """The first node has 5 units, by its weights; only its own hidden_size of 10 is wrong, not the next node."""
     weights = weights_of("GRU")
-    first = recurrent("GRU", name="first", hidden_size=2 * H)
-    first.output[0] = "y"
-    squeeze = helper.make_node("Squeeze", ["y", "axis"], ["x"])
-    second = recurrent("GRU", ("x", "R_as_W", "R"), name="second")
-    constants = {"W": weights["W"], "R": weights["R"], "R_as_W": weights["R"], "axis": np.array([1], np.int64)}
-    problems = check(model_of([first, squeeze, second], {"X": (T, N, I)}, constants))
+    nodes = [
+        recurrent("GRU", name="first", outputs=["y"], hidden_size=2 * H),
+        helper.make_node("Squeeze", ["y", "axis"], ["x"]),
+        recurrent("GRU", ("x", "R", "R"), name="second"),
+    ]
+    problems = check(model_of(nodes, X, {**weights, "axis": np.array([1], np.int64)}))
     assert [(p.node, p.rule) for p in problems if p.level is Level.ERROR] == [("/first", "gru.hidden-size")]

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, helper
 
 from onnxspec.conformance.checking.check import check_model
 from onnxspec.conformance.checking.problem import Checked, Level, Problem
 
-from .nodes import H, I, N, T, model_of, recurrent, value, weights_of
+from .nodes import H, I, N, T, assert_no_internal_error, model_of, recurrent, value, weights_of
 
 W = {name: array for name, array in weights_of("LSTM").items() if name != "B"}
 BOTH = {f"{name}2": array for name, array in weights_of("LSTM", 2).items() if name != "B"}
+BOTH["V"] = np.zeros((2, 4 * H, 2 * H), np.float32)  # the W2 of a second layer
 
 
 def warnings(checked: Checked, rule: str) -> list[Problem]:
@@ -27,13 +28,14 @@ def warnings(checked: Checked, rule: str) -> list[Problem]:
 
 def stacked(shape: list[int], X: Any = ("w", "batch_size", I)) -> Checked:
     """Check two bidirectional LSTMs connected through a Reshape, as PyTorch exports them."""
-    first = recurrent("LSTM", ("X", "W2", "R2"), "first", direction="bidirectional")
-    second = recurrent("LSTM", ("x", "V", "R2"), "second", direction="bidirectional")
-    first.output[0], second.output[0] = "y", "Y"
-    nodes = [first, helper.make_node("Transpose", ["y"], ["t"], perm=[0, 2, 1, 3])]
-    nodes += [helper.make_node("Reshape", ["t", "shape"], ["r"], name="fixed"), helper.make_node("Relu", ["r"], ["x"])]
-    constants = {**BOTH, "shape": np.array(shape, np.int64), "V": np.zeros((2, 4 * H, 2 * H), np.float32)}
-    return check_model(model_of([*nodes, second], {"X": X}, constants))
+    nodes = [
+        recurrent("LSTM", ("X", "W2", "R2"), "first", ["y"], direction="bidirectional"),
+        helper.make_node("Transpose", ["y"], ["t"], perm=[0, 2, 1, 3]),
+        helper.make_node("Reshape", ["t", "shape"], ["r"], name="fixed"),
+        helper.make_node("Relu", ["r"], ["x"]),
+        recurrent("LSTM", ("x", "V", "R2"), "second", direction="bidirectional"),
+    ]
+    return check_model(model_of(nodes, {"X": X}, {**BOTH, "shape": np.array(shape, np.int64)}))
 
 
 def test_a_reshape_with_the_sizes_of_the_example_fixes_x() -> None:
@@ -60,11 +62,11 @@ def test_a_batch_that_a_reshape_puts_into_time() -> None:
 
 
 def test_axes_of_an_image_that_become_time_are_no_batch() -> None:
-    reshape = helper.make_node("Reshape", ["image", "shape"], ["X"])
+    nodes = [helper.make_node("Reshape", ["image", "shape"], ["X"]), recurrent("LSTM")]
     constants = {**W, "shape": np.array([-1, 1, I], np.int64)}
-    assert check_model(model_of([reshape, recurrent("LSTM")], {"image": ("h", "w", I)}, constants)).problems == ()
-    (problem,) = check_model(model_of([reshape, recurrent("LSTM")], {"image": ("batch", "w", I)}, constants)).problems
-    assert problem.rule == "model.batch-in-time"
+    for rows, rules in (("h", []), ("batch", ["model.batch-in-time"])):
+        problems = check_model(model_of(nodes, {"image": (rows, "w", I)}, constants)).problems
+        assert [problem.rule for problem in problems] == rules
 
 
 def test_an_axis_called_batch_that_is_time() -> None:
@@ -93,8 +95,8 @@ def test_sizes_that_are_fixed_behind_a_node() -> None:
 
 
 def with_states(layout: int, X: Any, states: Any, version: int = 14) -> Checked:
-    node = recurrent("LSTM", ("X", "W", "R", "", "", "h", "c"), **({"layout": layout} if version >= 14 else {}))
-    return check_model(model_of([node], {"X": X, "h": states, "c": states}, W, version))
+    node = recurrent("LSTM", ("X", "W", "R", "", "", "h", "c0"), **({"layout": layout} if version >= 14 else {}))
+    return check_model(model_of([node], {"X": X, "h": states, "c0": states}, W, version))
 
 
 def test_states_in_the_order_of_the_other_layout() -> None:
@@ -106,17 +108,14 @@ def test_states_in_the_order_of_the_other_layout() -> None:
     ):
         checked = with_states(layout, X, states, version)
         problems = warnings(checked, "model.batch-fixed")
-        assert [p.message.split(" (")[0] for p in problems] == [
-            f"the first two axes of initial_{name}" for name in "hc"
-        ]
+        axes = [f"the first two axes of initial_{name}" for name in "hc"]
+        assert [p.message.split(" (")[0] for p in problems] == axes
         assert all("swapped" in p.message and "Swap the first two axes" in p.advice for p in problems)
         assert checked.unchecked == ()
-        known = with_states(
-            layout, tuple(5 if e == "n" else e for e in X), tuple(5 if e == "n" else e for e in states), version
-        )
-        errors = [p.message for p in known.problems if p.level is Level.ERROR]
-        assert len(errors) == 2
-        assert all("are swapped" in message and not message.startswith("X") for message in errors)
+        shapes = ([5 if extent == "n" else extent for extent in shape] for shape in (X, states))
+        errors = [p.message for p in with_states(layout, *shapes, version).problems if p.level is Level.ERROR]
+        assert [message.split(" (")[0] for message in errors] == axes
+        assert all("are swapped" in message for message in errors)
     assert with_states(1, ("n", T, I), ("n", 1, H)).problems == ()
     assert with_states(1, (1, T, I), (1, 1, H)).problems == ()
 
@@ -143,16 +142,12 @@ def test_operators_without_a_sequence_have_claims_too(claim: tuple[int, ...], st
 
 def padded(between: list[NodeProto], second_lengths: str, output: str = "h") -> set[str]:
     """Return which of two nodes with lengths are reported to rely on padding."""
-    first = recurrent("LSTM", ("X", "W2", "R2", "", "lens"), "first", direction="bidirectional")
-    second = recurrent("LSTM", ("x", "V", "R2", "", second_lengths), "second", direction="bidirectional")
-    del second.output[:]
-    first.output[0] = "y"
-    second.output.extend(["", "h"])
-    constants = {**BOTH, "V": np.zeros((2, 4 * H, 2 * H), np.float32), "merge": np.array([0, 0, -1], np.int64)}
-    inputs: dict[str, Any] = {"X": ("t", "n", I), "lens": ("n",), "others": ("n",)}
-    kinds = {"lens": TensorProto.INT32, "others": TensorProto.INT32}
-    model = model_of([first, *between, second], inputs, constants, kinds=kinds, outputs=[output])
-    checked = check_model(model)
+    first = recurrent("LSTM", ("X", "W2", "R2", "", "lens"), "first", ["y"], direction="bidirectional")
+    inputs = ("x", "V", "R2", "", second_lengths)
+    second = recurrent("LSTM", inputs, "second", ["", "h"], direction="bidirectional")
+    constants = {**BOTH, "merge": np.array([0, 0, -1], np.int64)}
+    shapes = {"X": ("t", "n", I), "lens": ("n",), "others": ("n",)}
+    checked = check_model(model_of([first, *between, second], shapes, constants, outputs=[output]))
     assert len(checked.nodes) == 2
     return {problem.node for problem in warnings(checked, "lstm.padding.zero")}
 
@@ -189,8 +184,5 @@ def test_nodes_without_inputs_or_outputs_break_nothing() -> None:
     constants = {**W, "lens": np.array([1, 2], np.int32), "shape": np.array([0, 0, -1], np.int64)}
     for k in range(len(around)):
         one = around[k : k + 1] if around[k].op_type != "Transpose" else around[k - 1 : k + 1]
-        checked = check_model(model_of([*one, node], {"X": ("t", "n", I), "h": (1, 1, H)}, constants))
-        assert ("/rnn", "LSTM-14") in checked.nodes
-        assert not any(unchecked.internal_error for unchecked in checked.unchecked), checked.unchecked
-    checked = check_model(model_of([*around, node], {}, constants))
-    assert not any(unchecked.internal_error for unchecked in checked.unchecked), checked.unchecked
+        assert_no_internal_error(model_of([*one, node], {"X": ("t", "n", I), "h": (1, 1, H)}, constants))
+    assert_no_internal_error(model_of([*around, node], {}, constants))

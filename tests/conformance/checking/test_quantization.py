@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxspec.conformance.checking.check import check_model
 from onnxspec.conformance.checking.problem import Level
 
-from .nodes import H, I, N, T, model_of, recurrent, value, weights_of
+from .nodes import H, I, N, T, assert_no_internal_error, model_of, recurrent, value, weights_of
 
 Array = NDArray[Any]
 ROWS = 4 * H
@@ -38,9 +38,9 @@ def quantized(**changed: Array) -> onnx.ModelProto:
     held = ("X", "W", "R", "B", "initial_h")
     for name in held:
         nodes.append(helper.make_node("DequantizeLinear", [name, f"{name}_scale", f"{name}_zero"], [f"{name}_number"]))
-    rnn = recurrent("LSTM", [f"{name}_number" for name in held[:4]] + ["", "initial_h_number"])
-    rnn.output.append("Y_h_number")
-    nodes += [rnn, helper.make_node("QuantizeLinear", ["Y_h_number", "Y_h_scale", "Y_h_zero"], ["Y_h"])]
+    inputs = [f"{name}_number" for name in held[:4]] + ["", "initial_h_number"]
+    nodes.append(recurrent("LSTM", inputs, outputs=("Y", "Y_h_number")))
+    nodes += [helper.make_node("QuantizeLinear", ["Y_h_number", "Y_h_scale", "Y_h_zero"], ["Y_h"])]
     kinds = {"X": TensorProto.INT8, "initial_h": TensorProto.INT8}
     return model_of(nodes, {"X": (T, N, I), "initial_h": (1, N, H)}, constants, 21, ("Y", "Y_h"), kinds)
 
@@ -111,8 +111,7 @@ def test_what_is_right_is_not_complained_of() -> None:
 def test_a_scale_that_is_computed_is_not_checked() -> None:
     model = quantized()
     model.graph.input.append(value("X_scale_fed", ()))
-    node = model.graph.node[0]
-    node.input[1] = "X_scale_fed"
+    model.graph.node[0].input[1] = "X_scale_fed"
     (unchecked,) = check_model(model).unchecked
     assert (unchecked.rule, unchecked.missing[:38]) == ("model.scale", "the scale of the DequantizeLinear of X")
 
@@ -120,8 +119,7 @@ def test_a_scale_that_is_computed_is_not_checked() -> None:
 @pytest.mark.parametrize("op", ["LSTM", "GRU"])
 def test_models_of_a_real_quantizer(op: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     quantization = pytest.importorskip("onnxruntime.quantization")
-    rnn = recurrent(op, ("X", "W", "R", "B", "", "h0"))
-    rnn.output.append("Y_h")
+    rnn = recurrent(op, ("X", "W", "R", "B", "", "h0"), outputs=("Y", "Y_h"))
     model = model_of([rnn], {"X": (T, N, I), "h0": (1, N, H)}, weights_of(op), 21, ("Y", "Y_h"))
     plain, static, dynamic = (tmp_path / f"{name}.onnx" for name in ("plain", "static", "dynamic"))
     onnx.save(model, plain)
@@ -149,6 +147,4 @@ def test_a_quantizing_node_without_an_output_and_extents_below_zero_break_nothin
             for node in model.graph.node:
                 if node.op_type == "QuantizeLinear":
                     del node.output[:]
-        checked = check_model(model)
-        assert checked.nodes
-        assert not any(unchecked.internal_error for unchecked in checked.unchecked), checked.unchecked
+        assert_no_internal_error(model)
