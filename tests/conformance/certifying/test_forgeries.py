@@ -75,11 +75,6 @@ def jobs_of(rows: Rows, *purposes: str) -> Rows:
     return [job for row in rows if row.get("purpose") in purposes for job in row["jobs"]]
 
 
-def suite(statement: Record) -> Record:
-    judge: Record = statement["predicate"]["suite"]
-    return judge
-
-
 # Edits of a package, which verify finds
 
 
@@ -105,15 +100,6 @@ def third_repeat(rows: Rows) -> None:
 
 def bits_name(files: Files) -> str:
     return next(name for name in files if name.endswith(".bits"))
-
-
-def key_doubled(files: Files) -> None:
-    files[RESULTS] = files[RESULTS].replace(b'"verdict":"uns', b'"verdict":"pass","verdict":"uns', 1)
-
-
-def output_changed(files: Files) -> None:
-    content = files[bits_name(files)]
-    files[bits_name(files)] = bytes([content[0] ^ 1]) + content[1:]
 
 
 def output_changed_with_its_digest(files: Files) -> None:
@@ -154,10 +140,6 @@ def signed_by_words(files: Files) -> None:
     files[ENVELOPE] = b'{"payload":"%b","payloadType":"%b","signatures":[%b]}\n' % (payload, payload_type, keys)
 
 
-def version_in_other_digits(statement: Record) -> None:
-    statement["predicate"]["runtime_version"] += "0"
-
-
 FOUND: dict[str, tuple[str, Change]] = {
     "a case removed": (RESULTS, lambda rows: without(rows, of_passing(rows))),
     "a case doubled": (RESULTS, lambda rows: rows + of_passing(rows)),
@@ -166,8 +148,13 @@ FOUND: dict[str, tuple[str, Change]] = {
     "a reported verdict": (RESULTS, lambda rows: unsupported(rows).update(verdict="pass", reason=None)),
     # The first result counts, but a hasty reader sees the second one last.
     "a second result with another verdict": (RESULTS, lambda rows: [*rows, {**unsupported(rows), "verdict": "pass"}]),
-    "a key that stands twice": ("", key_doubled),
-    "an output": ("", output_changed),
+    "a key that stands twice": (
+        "",
+        lambda files: files.update(
+            {RESULTS: files[RESULTS].replace(b'"verdict":"uns', b'"verdict":"pass","verdict":"uns', 1)}
+        ),
+    ),
+    "an output": ("", lambda files: files.update({bits_name(files): b"?" + files[bits_name(files)][1:]})),
     "an output, with its digest": ("", output_changed_with_its_digest),
     "outputs left out": (RESULTS, outputs_left_out),
     "a repeat more or less than there are": (RESULTS, third_repeat),
@@ -178,9 +165,14 @@ FOUND: dict[str, tuple[str, Change]] = {
     "a finding removed": (RUN, lambda run: run["targets"][0].update(findings=[])),
     "a waiver": (WAIVERS, lambda content: content.replace(b"rnn.equations", b"rnn.*")),
     "a day before that of the run, on which a waiver held": (STATEMENT, claimed(date="2020-01-01")),
-    "a version in other digits, 1.2.0 as 1.2.00": (STATEMENT, version_in_other_digits),
-    "the suite's digest": (STATEMENT, lambda statement: suite(statement).update(sources="0" * 64)),
-    "a digest of cases": (STATEMENT, lambda statement: suite(statement)["cases"].update({"RNN-7": "0" * 64})),
+    "a version in other digits, 1.2.0 as 1.2.00": (
+        STATEMENT,
+        lambda statement: statement["predicate"].update(
+            runtime_version=statement["predicate"]["runtime_version"] + "0"
+        ),
+    ),
+    "the suite's digest": (STATEMENT, lambda s: s["predicate"]["suite"].update(sources="0" * 64)),
+    "a digest of cases": (STATEMENT, lambda s: s["predicate"]["suite"]["cases"].update({"RNN-7": "0" * 64})),
     "the nonce": ("", nonce_replaced),
     "a page added": ("", lambda files: files.update({"certificate.html": b"<p>certified</p>"})),
     "a file removed": ("", lambda files: files.pop(RUN)),

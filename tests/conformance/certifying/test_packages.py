@@ -15,7 +15,20 @@ from jsonschema import Draft202012Validator
 from onnxspec.conformance.certifying.package import read_package
 from onnxspec.reference.errors import UserError
 
-from .conftest import RUN, STATEMENT, TODAY, Change, Files, claimed, edited, mended, packed, raw, verified
+from .conftest import (
+    RUN,
+    STATEMENT,
+    TODAY,
+    Change,
+    Files,
+    attested_files,
+    claimed,
+    edited,
+    mended,
+    packed,
+    raw,
+    verified,
+)
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "schema" / "certificate"
 DAY = datetime.timedelta(days=1)
@@ -69,14 +82,9 @@ def test_the_environment_is_measured_in_the_worker(certified_files: Files) -> No
         assert packages[name]["files"] > 10
 
 
-def content_of(path: Path) -> Files:
-    with zipfile.ZipFile(path) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
 def test_a_byte_changed_is_found_or_changes_no_file(certified_files: Files, tmp_path: Path) -> None:
     content = mended(tmp_path / "p.zip", certified_files).read_bytes()
-    files = content_of(tmp_path / "p.zip")
+    files = attested_files(certified_files)
     directory = content.index(b"PK\1\2")
     spread = [*range(0, 30), *range(31, directory, directory // 25), *range(directory, len(content), 17)]
     for number, at in enumerate(spread):
