@@ -39,7 +39,7 @@ def test_a_stranger_reads_what_was_tested_and_what_does_not_hold(page: Page) -> 
     assert "39 failures, 3 of them not on the list" in answer
     assert "AcceptsLSTM; float16, float32, float64; versions 1 to 22" in answer
     assert "Refuseslayout 1" in answer
-    assert answer.index("What is wrong") < answer.index("Refuses") < answer.index("Coverage, interpretation")
+    assert answer.index("What is wrong") < answer.index("Refuses") < answer.index("Values checked")
     assert "input_forget keeps the input gate" in answer
     assert "new, 3 cases, LSTM, float32" in answer
     assert "Clip is applied to the cell state too" in answer

@@ -138,7 +138,7 @@ DAMAGE: list[tuple[Callable[[bytes], bytes], str]] = [
     (lambda line: line[:50] + b"\n", "no JSON"),
     (lambda line: line.replace(b'"seconds":0.25', b'"seconds":-1'), "seconds"),
     (lambda line: line.replace(b'"judged":0', b'"judged":1180591620717411303424'), "64 bits"),
-    (lambda line: line.replace(b'"flags":[]', b'"flags":' + b"[" * 100_000), "deep"),
+    (lambda line: line.replace(b'"flags":[]', b'"flags":[],"new":' + b"[" * 100_000), "deep"),
     (lambda line: b'{"record": "hearsay"}\n', "hearsay"),
 ]
 
