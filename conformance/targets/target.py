@@ -76,7 +76,7 @@ _PLAIN = tuple(name for name in ADAPTERS if name != "backend")
 """Adapters that are targets by their own names."""
 
 _ABOUT = {"quark": "com.amd.quark"}
-"""Adapters that are there for the operators of another domain than ONNX's own."""
+"""Adapters for the operators of another domain than ONNX's own."""
 
 _WITHOUT_ZERO = r"^[^\0]*\Z"  # no path, name or variable holds a zero character
 Name = Annotated[str, Meta(min_length=1, pattern=_WITHOUT_ZERO)]
@@ -96,16 +96,15 @@ class Target:
         name: its name for the user.
         adapter: name of a shipped adapter, or path of a file that holds one.
         options: options of the adapter; JSON values.
-        command: starts the worker; ``{worker}``, ``{source}`` and ``{stdin}`` in it say how the worker gets there, see
-            `launch`. Empty: this interpreter.
+        command: starts the worker, see `launch`; empty for this interpreter.
         environment: variables set beside those of the caller, and in the worker before it loads the adapter.
-        time_limit: seconds that one case may take.
+        time_limit: seconds for one case.
         memory_limit: bytes of address space for the cases, in addition to the loaded runtime, or None.
-        output_limit: bytes that one case may return, all its runs together.
+        output_limit: bytes that all runs of one case together may return.
         accuracy: name of the accuracy class by which the target is judged.
-        expected: path of its own file of expected failures; empty where it has none.
-        wrap: name of the wrap that its cases are put in, one of ``cases.wrapping.WRAPS``; empty for none.
-        folder: where a program that is a target by itself is started; empty for the current one.
+        expected: path of its own list of known failures; empty for the shipped one.
+        wrap: name of the nodes around the node of each case, one of ``WRAPS``; empty for none.
+        folder: working directory of a program that speaks the protocol; empty for the current one.
     """
 
     name: str
@@ -141,8 +140,7 @@ def usual_target(domain: str) -> Target:
 def parse_target(text: str, targets_toml: Path | None = None) -> Target:
     """Return the target called `text`.
 
-    `targets_toml` is the file with the named ones, if there is one; it must then be readable. Raise `TargetError` for
-    an unknown name, `TargetError` for an invalid file or table.
+    `targets_toml` is the file with named targets. Raise `TargetError` for an unknown name and an invalid file or table.
     """
     named: Collection[str] = ()
     if targets_toml is not None:
@@ -165,7 +163,7 @@ def parse_target(text: str, targets_toml: Path | None = None) -> Target:
 
 
 def _require_source(adapter: str) -> None:
-    """Raise TargetError where an adapter's source is not to be had."""
+    """Raise TargetError if the source of an adapter cannot be read."""
     try:
         adapter_source(adapter)
     except UserError as error:

@@ -341,15 +341,21 @@ def _parent_of(pid: int) -> int:
         return 0
 
 
+def _libc() -> Any:
+    """Return the C library of this process, or None."""
+    with contextlib.suppress(ImportError, OSError, TypeError):
+        import ctypes
+
+        return ctypes.CDLL(None)
+    return None
+
+
 def _prctl(option: int, value: int) -> bool:
     """Set a property of this process, if the system can do that."""
-    if sys.platform.startswith("linux"):
-        with contextlib.suppress(ImportError, OSError, AttributeError):
-            import ctypes
-
-            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-            return True
-    return False
+    prctl = getattr(_libc(), "prctl", None) if sys.platform.startswith("linux") else None
+    if prctl is not None:
+        prctl(option, value, 0, 0, 0)
+    return prctl is not None
 
 
 def _limit_resource(kind: str, limit: int) -> None:
@@ -520,13 +526,11 @@ class FrameReader:
 
 def _unbuffer_c_output() -> None:
     """Make C's stdout unbuffered: otherwise it would buffer into a file, and an abort would lose the last output."""
-    try:
+    with contextlib.suppress(ImportError, AttributeError, TypeError, ValueError):  # without it, output may come late
         import ctypes
 
-        libc = ctypes.CDLL(None)
+        libc = _libc()
         libc.setvbuf(ctypes.c_void_p.in_dll(libc, "stdout"), None, 2 if sys.platform != "win32" else 4, 0)
-    except (ImportError, OSError, TypeError, ValueError, AttributeError):
-        pass  # another C library: its output may come late, otherwise no effect
 
 
 def _fill_memory() -> None:
@@ -535,12 +539,8 @@ def _fill_memory() -> None:
     It uses the complement of the byte: 0x7F7F is NaN in float16 and enormous in the other types.
     """
     if sys.platform.startswith("linux"):
-        try:
-            import ctypes
-
-            ctypes.CDLL(None).mallopt(-6, int(os.environ.get("MALLOC_PERTURB_", 0x80)))  # M_PERTURB
-        except (ImportError, OSError, AttributeError, ValueError):
-            pass  # another C library
+        with contextlib.suppress(AttributeError, ValueError):  # another C library
+            _libc().mallopt(-6, int(os.environ.get("MALLOC_PERTURB_", 0x80)))  # M_PERTURB
 
 
 def _offer_to_the_killer() -> None:
@@ -551,15 +551,9 @@ def _offer_to_the_killer() -> None:
 
 def _limit_memory(limit: int) -> None:
     """Let the jobs take `limit` bytes of address space beyond the loaded runtime."""
-    try:
-        import resource
-    except ImportError:
-        return
-    try:
-        with open("/proc/self/statm") as file:
-            held = int(file.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        held = 0
+    held = 0
+    with contextlib.suppress(OSError), open("/proc/self/statm") as file:
+        held = int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     _limit_resource("RLIMIT_AS", held + limit)
 
 

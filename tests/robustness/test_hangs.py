@@ -92,25 +92,10 @@ def test_what_shares_something_with_what_hung_is_not_run_once_the_budget_is_spen
     assert statuses(target, traited(HANG, "b"), traited("", "a"), hangs=budget) == ["not-run", "ran"]
 
 
-@pytest.mark.parametrize(
-    ("budget", "jobs", "expected"),
-    [
-        pytest.param(
-            2,
-            [traited("", "a"), traited("", "b"), *[traited(HANG, "a", "b")] * 4, traited("", "a", "c")],
-            ["ran", "ran", "timed-out", "timed-out", "not-run", "not-run", "ran"],
-            id="two things together can be what hangs",
-        ),
-        pytest.param(
-            1,
-            [traited(HANG, str(k)) for k in range(200)],
-            ["timed-out"] * 2 + ["not-run"] * 198,
-            id="a target that hangs on anything is given up",
-        ),
-    ],
-)
-def test_the_budget_is_spent(tmp_path: Path, budget: int, jobs: list[Job], expected: list[str]) -> None:
-    assert statuses(program(tmp_path, time_limit=2.0), *jobs, hangs=HangBudget(budget)) == expected
+def test_two_things_together_can_be_what_hangs(tmp_path: Path) -> None:
+    jobs = [traited("", "a"), traited("", "b"), *[traited(HANG, "a", "b")] * 4, traited("", "a", "c")]
+    expected = ["ran", "ran", "timed-out", "timed-out", "not-run", "not-run", "ran"]
+    assert statuses(program(tmp_path, time_limit=2.0), *jobs, hangs=HangBudget(2)) == expected
 
 
 TRAITS = st.frozensets(st.sampled_from("abcdef"), max_size=4)
