@@ -24,6 +24,8 @@ from onnxspec.conformance.judging.judgement import FAILING, Verdict
 from onnxspec.conformance.results.result import Result
 from onnxspec.reference import CELLS, operator_names, operator_version, versions_of
 
+from .conformance.miniatures import run_command
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -390,11 +392,7 @@ def documented(heading: str) -> set[str]:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run of the real command on a real runtime, with passes, refusals and failures."""
     folder = tmp_path_factory.mktemp("runs") / "run"
-    code = "from onnxspec.conformance.cli.application import main; main()"
-    few = ["--op", "LSTM-14", "--type", "float32"]
-    arguments = [sys.executable, "-c", code, "run", *few, "--out", str(folder)]
-    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr + done.stdout
+    assert run_command("run", "--op", "LSTM-14", "--type", "float32", "--out", folder) == 0
     return folder
 
 

@@ -68,8 +68,12 @@ def test_what_xml_cannot_hold_is_spelled_out() -> None:
     assert message == "wrong: \\u0000<b>\\u001b[31m\\ud800"
 
 
-def test_each_wrong_case_counts_once_and_everything_agrees(inside: Inside, tmp_path: Path) -> None:
-    assert inside("run", *FAILING, "--out", "run", "--junit", "junit.xml").code == 1
+def test_each_wrong_case_counts_once_and_a_quiet_run_tells_what_is_new(inside: Inside, tmp_path: Path) -> None:
+    done = inside("run", *FAILING, "--out", "run", "--junit", "junit.xml", "--quiet")
+    assert done.code == 1
+    assert "NEW" in done.out
+    assert "Supports" not in done.out
+    assert "report:" not in done.out
     target = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["targets"][0]
     lines = read_results(tmp_path / "run")
     failing = {line["case"] for line in lines if line["verdict"] in ("wrong", "not-rejected")}
@@ -91,14 +95,6 @@ def test_known_failures_are_skipped_with_their_reason(inside: Inside, tmp_path: 
     (suite,) = ElementTree.parse(tmp_path / "junit.xml").getroot()
     assert suite.get("failures") == "0"
     assert any("known failure" in (skipped.get("message") or "") for skipped in suite.iter("skipped"))
-
-
-def test_quiet_tells_what_is_new(inside: Inside) -> None:
-    done = inside("run", *FAILING, "--quiet")
-    assert done.code == 1
-    assert "NEW" in done.out
-    assert "Supports" not in done.out
-    assert "report:" not in done.out
 
 
 def test_a_mark_is_one_line_whatever_a_runtime_said() -> None:

@@ -22,15 +22,15 @@ from ..miniatures import Inside
 GRU = weights_of("GRU")
 X = {"X": (T, N, I)}
 NAMES = ("W", "R", "B")
-POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 19000000\n"
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 19000000\n"
 
 
 def gru(constants: Mapping[str, Any] = {name: GRU[name] for name in NAMES}, **inputs: Any) -> onnx.ModelProto:
     return model_of([recurrent("GRU", ("X", *NAMES), name="gru")], {**X, **inputs}, constants)
 
 
-def with_external(folder: Path, whole: bool = False) -> Path:
-    """Write a GRU whose weights are in another file, one after the other, and return the model's path."""
+def with_external(folder: Path, change: Callable[[bytes], bytes] = bytes) -> None:
+    """Write a GRU whose weights are in another file, one after the other; the file is changed, or left out if empty."""
     folder.mkdir(parents=True, exist_ok=True)
     model, data = gru(), b""
     for tensor in model.graph.initializer:
@@ -41,44 +41,26 @@ def with_external(folder: Path, whole: bool = False) -> Path:
         for key, value in entries.items():
             tensor.external_data.add(key=key, value=value)
     (folder / "model.onnx").write_bytes(model.SerializeToString())
-    if whole:
-        (folder / "w.bin").write_bytes(data)
-    return folder / "model.onnx"
-
-
-def missing(folder: Path) -> str:
-    with_external(folder)
-    return "external data of 'W' is missing: 'w.bin'"
-
-
-def short(folder: Path) -> str:
-    with_external(folder, whole=True)
-    data = (folder / "w.bin").read_bytes()
-    (folder / "w.bin").write_bytes(data[:-1])
-    return f"external data of 'B' is cut off: 'w.bin' has {len(data) - 1} bytes"
-
-
-def pointer_for_data(folder: Path) -> str:
-    with_external(folder)
-    (folder / "w.bin").write_text(POINTER)
-    return "external data of 'W' is not here: 'w.bin' is a Git LFS pointer (git lfs pull)"
-
-
-def pointer_for_model(folder: Path) -> str:
-    folder.mkdir()
-    (folder / "model.onnx").write_text(POINTER)
-    return "is a Git LFS pointer, not a model (git lfs pull)"
+    if content := change(data):
+        (folder / "w.bin").write_bytes(content)
 
 
 @pytest.mark.parametrize(
-    "broken",
-    [missing, short, pointer_for_data, pointer_for_model],
-    ids=lambda broken: broken.__name__,
+    ("change", "reason"),
+    [
+        (lambda data: b"", "external data of 'W' is missing: 'w.bin'"),
+        (lambda data: data[:-1], "external data of 'B' is cut off: 'w.bin' has 599 bytes"),
+        (lambda data: POINTER, "external data of 'W' is not here: 'w.bin' is a Git LFS pointer (git lfs pull)"),
+        (None, "is a Git LFS pointer, not a model (git lfs pull)"),
+    ],
+    ids=["missing", "short", "pointer for data", "pointer for model"],
 )
 def test_weights_that_are_not_there_end_the_command(
-    inside: Inside, tmp_path: Path, broken: Callable[[Path], str]
+    inside: Inside, tmp_path: Path, change: Callable[[bytes], bytes] | None, reason: str
 ) -> None:
-    reason = broken(tmp_path / "broken")
+    with_external(tmp_path / "broken", change or bytes)
+    if change is None:
+        (tmp_path / "broken" / "model.onnx").write_bytes(POINTER)
     run = inside("run", "broken/model.onnx", "--out", "run")
     assert run.code == 2, run.out
     assert run.err.startswith("onnxspec: broken/model.onnx ")
@@ -96,7 +78,7 @@ def test_weights_that_are_not_there_end_the_command(
 def test_weights_beside_the_model_are_read_through_links(inside: Inside, tmp_path: Path) -> None:
     """Caches of model hubs store files under other names and link to them."""
     store, snapshot = tmp_path / "blobs", tmp_path / "snapshot"
-    with_external(store, whole=True)
+    with_external(store)
     snapshot.mkdir()
     for name, kept in (("model.onnx", "0f3a"), ("w.bin", "77c1")):
         (store / name).rename(store / kept)

@@ -97,26 +97,27 @@ def test_cases_follow_that_use_only_what_a_device_has(device: tuple[Run, Filling
     assert len(ran) >= 0.9 * MOST, "some lack shows in no trait by itself"
 
 
-def test_the_same_results_give_the_same_cases(device: tuple[Run, FillingRecord]) -> None:
-    run, record = device
-    again, same = filled(outcome(DEVICE))
-    assert [p.text for p in followed(again)] == [p.text for p in followed(run)]
-    assert same == record
-
-
-def test_a_run_that_is_gone_on_with_has_the_same_cases_and_no_more(device: tuple[Run, FillingRecord]) -> None:
+def test_the_same_results_give_the_same_cases_and_a_resumed_run_has_no_more(device: tuple[Run, FillingRecord]) -> None:
     run, record = device
     (target,) = run.targets
     texts = [p.text for p in followed(run)]
+    again, same = filled(outcome(DEVICE))
+    assert ([p.text for p in followed(again)], same) == (texts, record)
     plan = with_filled(Plan(run.plan.selection, CORE, run.plan.targets, fills=True), target.target, texts)
     assert plan.filled == run.plan.filled
     assert cases_to_add(plan, target.target, target.results) == ()
     assert filling_record(plan, target.target, target.results) == record
 
 
-def test_nothing_follows_where_nothing_is_lacking_or_some_case_was_not_run() -> None:
-    run, record = filled(outcome(set()))
+@pytest.mark.parametrize(
+    "verdict", [outcome(set()), lambda probe: Verdict.UNSUPPORTED], ids=["all runs", "nothing runs"]
+)
+def test_nothing_follows_where_nothing_is_lacking_or_nothing_runs(verdict: Callable[[Probe], Verdict]) -> None:
+    run, record = filled(verdict)
     assert (followed(run), record["lacks"]) == ((), {})
+
+
+def test_nothing_follows_where_some_case_was_not_run() -> None:
     half, _ = filled(lambda probe: outcome({"layout=1"})(probe) if "rerun" in probe.features else Verdict.NOT_RUN)
     assert followed(half) == ()
 
@@ -151,11 +152,6 @@ def test_failing_cases_are_tried_in_other_versions_for_a_certificate() -> None:
     assert all(isinstance(p, SpecProbe) and replace(p.spec, version=14) == wrong.spec for p in added)
     assert cases_to_add(plan, target, results(())) == ()
     assert cases_to_add(replace(plan, selection=Selection("core", ("RNN",))), target, results([wrong.id])) == ()
-
-
-def test_a_target_that_runs_nothing_is_left_alone() -> None:
-    run, record = filled(lambda probe: Verdict.UNSUPPORTED)
-    assert (followed(run), record["lacks"]) == ((), {})
 
 
 def test_cases_follow_in_a_lane_that_it_can_take() -> None:

@@ -53,6 +53,7 @@ def test_what_a_newcomer_needs_stands_at_the_top_and_completion_shows_it() -> No
     names = {"__version__", "assert_conforms", "check", "run", "RunOutcome", "NotConforming", "cases"}
     assert names <= set(dir(onnxspec))
     assert all(getattr(onnxspec, name) is not None for name in dir(onnxspec))
+    assert onnxspec.__version__ == version("onnxspec")
     with pytest.raises(AttributeError, match="has no attribute 'rum'"):
         _ = onnxspec.rum
 
@@ -208,10 +209,6 @@ def test_what_cannot_be_run_is_said() -> None:
         run(by_onnx, case=PLAIN, out="o")
     with pytest.raises(TypeError, match="target is a name"):
         run(3)
-
-
-def test_the_version_is_that_of_the_package() -> None:
-    assert onnxspec.__version__ == version("onnxspec")
 
 
 @needs_cell_output

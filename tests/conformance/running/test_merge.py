@@ -105,12 +105,6 @@ def test_what_is_missing_in_a_merged_run_is_told_and_can_be_had(
     assert told(tmp_path / "merged") == sorted(every, key=lambda r: str(r["case"]))
 
 
-def test_what_two_runs_both_have_is_there_once(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
-    shutil.copytree(shards[0], tmp_path / "again")
-    assert inside("merge", *shards, "again", "--out", "merged").code == 1
-    assert len(told(tmp_path / "merged")) == sum(len(told(shard)) for shard in shards)
-
-
 def test_a_damaged_line_costs_its_result_and_is_named(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
     every = sum(map(len, map(told, shards)))
     journal = shards[0] / "results.jsonl"
@@ -153,8 +147,12 @@ def test_runs_that_do_not_belong_together_are_refused(
     assert not (tmp_path / "merged").exists()
 
 
-def test_two_results_of_one_case_that_differ_are_refused(inside: Inside, shards: list[Path], tmp_path: Path) -> None:
+def test_what_two_runs_both_have_is_there_once_and_refused_if_it_differs(
+    inside: Inside, shards: list[Path], tmp_path: Path
+) -> None:
     shutil.copytree(shards[0], tmp_path / "again")
+    assert inside("merge", *shards, "again", "--out", "twice").code == 1
+    assert len(told(tmp_path / "twice")) == sum(len(told(shard)) for shard in shards)
     journal = tmp_path / "again" / "results.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"verdict":"pass"', b'"verdict":"crashed"', 1))
     done = inside("merge", *shards, "again", "--out", "merged")
