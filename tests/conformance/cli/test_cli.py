@@ -24,8 +24,9 @@ from ..miniatures import Command, Inside, command_line, complaints, naming, pick
 PLAIN = ["--profile", "smoke", "--op", "LSTM-14", "--type", "float32"]
 
 
-def ignoring_layout(spec: object) -> bool:
-    return not getattr(spec, "layout", 0) and bool(getattr(spec, "hidden_size", True))
+(RIGHT,) = pick(1, lambda s: not s.layout and s.hidden_size)
+(CLIPPED,) = pick(1, lambda s: s.clip == 0.5 and s.direction == "forward")
+(CRASHING,) = pick(1, lambda s: s.N == 0)
 
 
 # A run of the real runtime
@@ -73,9 +74,8 @@ def test_a_run_writes_results_a_description_and_a_report(onnxspec: Command, tmp_
 
 
 def test_without_out_the_folder_is_fresh_and_dated(inside: Inside, tmp_path: Path) -> None:
-    case = naming(pick(1, ignoring_layout))
     for _ in range(2):
-        assert inside("run", *case).code == 0
+        assert inside("run", "--case", RIGHT).code == 0
     folders = list((tmp_path / "runs").iterdir())
     assert len(folders) == 2
     for folder in folders:
@@ -84,9 +84,8 @@ def test_without_out_the_folder_is_fresh_and_dated(inside: Inside, tmp_path: Pat
 
 
 def test_known_failures_end_with_0_and_without_the_lists_with_1(inside: Inside, tmp_path: Path) -> None:
-    case = naming(pick(1, lambda s: s.N == 0))
-    assert inside("run", *case, "--out", "with").code == 0
-    done = inside("run", *case, "--out", "without", "--expected", "none")
+    assert inside("run", "--case", CRASHING, "--out", "with").code == 0
+    done = inside("run", "--case", CRASHING, "--out", "without", "--expected", "none")
     assert done.code == 1
     assert "\n  fails " in done.out, "nobody knows whether it is new where no list was asked"
     assert "NEW" not in done.out
@@ -121,8 +120,7 @@ def test_special_values_fail_only_where_they_are_required(inside: Inside, tmp_pa
 def test_the_second_lane_is_a_target_of_its_own_by_the_name_that_results_give_it(
     inside: Inside, tmp_path: Path
 ) -> None:
-    case = naming(pick(1, ignoring_layout))
-    both = inside("run", *case, "--target", "onnxruntime", "--target", "onnxruntime+optimized", "--out", "b")
+    both = inside("run", "--case", RIGHT, "--target", "onnxruntime", "--target", "onnxruntime+optimized", "--out", "b")
     assert both.code == 0
     names = [r["target"] for r in read_results(tmp_path / "b")]
     assert names == ["onnxruntime", "onnxruntime+optimized"]
@@ -149,14 +147,13 @@ def test_options_narrow_the_cases(inside: Inside) -> None:
 
 
 def test_features_are_listed_on_request(inside: Inside) -> None:
-    (name,) = pick(1, lambda s: s.clip == 0.5 and s.direction == "forward")
-    line = inside("list", "--case", name, "--features").out.split()
-    assert line[0] == name
+    line = inside("list", "--case", CLIPPED, "--features").out.split()
+    assert line[0] == CLIPPED
     assert {"clip", "forward"} <= set(line[1:])
 
 
 def test_a_run_in_which_a_target_gets_no_case_is_refused(inside: Inside, tmp_path: Path) -> None:
-    assert inside("generate", "--out", "cases", *naming(pick(1, ignoring_layout)), "--all").code == 0
+    assert inside("generate", "--out", "cases", "--case", RIGHT, "--all").code == 0
     done = inside("run", "--case", "./cases", "--target", "onnxruntime+neg", "--out", "o")
     assert done.code == 2
     assert "can be put in the wrap 'neg'" in done.complaint
@@ -173,18 +170,19 @@ def test_quantized_cases_are_generated_without_float_ones(inside: Inside, tmp_pa
 
 
 def test_a_case_is_explained_by_the_beginning_of_its_id(inside: Inside) -> None:
-    (name,) = pick(1, ignoring_layout)
-    assert inside("explain", name[:-2]).out.splitlines()[0] == inside("explain", name).out.splitlines()[0]
+    assert inside("explain", RIGHT[:-2]).out.splitlines()[0] == inside("explain", RIGHT).out.splitlines()[0]
     extended = inside("list", "--profile", "smoke", "--op", "ExtendedLSTM").out.split()[0]
     assert extended in inside("explain", extended[:-2]).out
 
 
 def test_going_on_with_nothing_is_told(inside: Inside) -> None:
-    case = naming(pick(1, ignoring_layout))
-    assert inside("run", *case, "--out", "o", "--resume").complaint == "nothing to go on with in o: a new run starts"
-    assert complaints(inside("run", *case, "--out", "o", "--resume").err) == []
-    other = inside("run", *case, "--expected", "none", "--out", "o", "--resume")
-    assert other.complaint.endswith(f"it was made by: onnxspec run {' '.join(case)} --out o --resume")
+    assert (
+        inside("run", "--case", RIGHT, "--out", "o", "--resume").complaint
+        == "nothing to go on with in o: a new run starts"
+    )
+    assert complaints(inside("run", "--case", RIGHT, "--out", "o", "--resume").err) == []
+    other = inside("run", "--case", RIGHT, "--expected", "none", "--out", "o", "--resume")
+    assert other.complaint.endswith(f"it was made by: onnxspec run --case {RIGHT} --out o --resume")
 
 
 # Errors in a command
@@ -205,8 +203,7 @@ def test_an_unknown_case_is_named_with_the_nearest(inside: Inside) -> None:
 def test_named_targets_may_be_called_anything(onnxspec: Command, tmp_path: Path) -> None:
     name = "my [bold]target[/] \u2603 :boom: $(x)"
     (tmp_path / "lab.toml").write_text(f"['{name}']\nadapter = 'onnxruntime'\n", encoding="utf-8")
-    case = naming(pick(1, lambda s: s.N == 0))
-    options = (*case, "--expected", "none", "--no-extra", "--out", "o")
+    options = ("--case", CRASHING, "--expected", "none", "--no-extra", "--out", "o")
     done = onnxspec("run", "--targets-file", "lab.toml", "--target", name, *options)
     assert done.code == 1
     assert name in done.out
@@ -223,8 +220,7 @@ def test_named_targets_may_be_called_anything(onnxspec: Command, tmp_path: Path)
 
 
 def test_lines_in_a_file_are_whole_and_plain(onnxspec: Command, tmp_path: Path) -> None:
-    case = naming(pick(1, lambda s: s.clip == 0.5 and s.direction == "forward"))
-    done = onnxspec("run", "--target", "backend:refusing", *case, "--out", "o")
+    done = onnxspec("run", "--target", "backend:refusing", "--case", CLIPPED, "--out", "o")
     assert done.code == 1  # nothing was judged
     (result,) = read_results(tmp_path / "o")
     assert result["message"].startswith("NotImplementedError: [bold]clip[/] is \u2603 \\x1b[31m not for me :boom:")
@@ -236,9 +232,10 @@ def test_lines_in_a_file_are_whole_and_plain(onnxspec: Command, tmp_path: Path) 
 
 
 def test_an_ascii_world_gets_escapes(onnxspec: Command, tmp_path: Path) -> None:
-    case = naming(pick(1, lambda s: s.clip == 0.5 and s.direction == "forward"))
     ascii_only = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"}
-    done = onnxspec("run", "--target", "backend:refusing", *case, "--out", "o\u2603", environment=ascii_only)
+    done = onnxspec(
+        "run", "--target", "backend:refusing", "--case", CLIPPED, "--out", "o\u2603", environment=ascii_only
+    )
     assert done.code == 1  # nothing was judged
     assert "is \\u2603 " in done.out
     described = json.loads((tmp_path / "o\u2603" / "run.json").read_text(encoding="utf-8"))
@@ -265,16 +262,19 @@ def test_a_reader_that_has_enough_ends_the_list_without_a_word(
 
 @posix
 def test_nobody_listening_changes_nothing_of_a_run(kin: dict[str, str], tmp_path: Path) -> None:
-    case = naming(pick(1, lambda s: s.N == 0))
-    assert unread(kin, tmp_path, "run", *case, "--expected", "none", "--no-extra", "--out", "o") == (1, [])
+    assert unread(kin, tmp_path, "run", "--case", CRASHING, "--expected", "none", "--no-extra", "--out", "o") == (1, [])
     assert (tmp_path / "o" / "report" / "index.html").exists()
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_what_cannot_be_written_is_an_error_and_the_results_are_there(onnxspec: Command, tmp_path: Path) -> None:
-    (case,) = pick(1, ignoring_layout)
     with open("/dev/full", "wb") as full:
-        for command in (["list", "--case", case], ["explain", case], ["run", "--case", case, "--out", "o"], ["--help"]):
+        for command in (
+            ["list", "--case", RIGHT],
+            ["explain", RIGHT],
+            ["run", "--case", RIGHT, "--out", "o"],
+            ["--help"],
+        ):
             done = onnxspec(*command, stdout=full)
             assert done.code == 2, command
             assert done.complaint.startswith("onnxspec: the disk is full"), command
@@ -285,7 +285,7 @@ def test_what_cannot_be_written_is_an_error_and_the_results_are_there(onnxspec: 
 @posix
 @pytest.mark.parametrize("command", ["run", "list"])
 def test_a_closed_output_is_nowhere(kin: dict[str, str], tmp_path: Path, command: str) -> None:
-    arguments = [command, *naming(pick(1, ignoring_layout)), *(["--out", "o"] if command == "run" else [])]
+    arguments = [command, "--case", RIGHT, *(["--out", "o"] if command == "run" else [])]
     closing = ["sh", "-c", 'exec "$@" >&-', "sh", *command_line(*arguments)]
     done = subprocess.run(closing, env=kin, cwd=tmp_path, stderr=subprocess.PIPE, check=False, timeout=590)
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False)

@@ -35,30 +35,28 @@ class Terminal(io.StringIO):
         return True
 
 
-def lines(
-    judged: Sequence[tuple[CaseSpec, Judgement, str | None, tuple[str, ...]]],
-    stream: io.StringIO | None = None,
-    *,
-    searched: bool = False,
-) -> list[str]:
-    """Return the lines of the summary of results.
+Judged = Sequence[tuple[CaseSpec, Judgement, str | None, tuple[str, ...]]]
+"""Results: a case, its judgement, the reason to expect it, and the faults that explain it."""
 
-    Each result is a case, its judgement, the reason to expect it, and the faults that explain it. ``searched`` says
-    whether all known faults were tried on the unexplained results.
-    """
+
+def summary(judged: Judged, stream: io.StringIO, *, searched: bool = False, only_new: bool = False) -> str:
+    """Return the summary of results. `searched`: all known faults were tried on the unexplained ones."""
     target = TargetRun(parse_target("onnxruntime"))
     for spec, judgement, reason, diagnosis in judged:
         result = result_of(SpecProbe(spec), "onnxruntime", judgement, 0.0, reason, f"onnxspec explain {spec.id}")
         target.results.append(structs.replace(result, diagnosis=diagnosis))
-    stream = stream or io.StringIO()
-    probes = tuple(map(SpecProbe, SPECS))
+    probes = tuple(map(SpecProbe, dict.fromkeys([*SPECS, *(spec for spec, *_ in judged)])))
     target.findings = findings_of(target.results, {probe.id: probe for probe in probes})
     for finding in target.findings:
         finding["searched"] = searched
-    plan = Plan(Selection(), probes, (target.target,))
-    run = Run(plan, Path("run"), datetime.now(timezone.utc), [target])
-    summarize(run, Console(file=stream, width=60, highlight=False, color_system=None))
-    shown = stream.getvalue().splitlines()[1:]
+    run = Run(Plan(Selection(), probes, (target.target,)), Path("run"), datetime.now(timezone.utc), [target])
+    summarize(run, Console(file=stream, width=60, highlight=False, color_system=None), only_new=only_new)
+    return stream.getvalue()
+
+
+def lines(judged: Judged, stream: io.StringIO | None = None, *, searched: bool = False) -> list[str]:
+    """Return the heading of a summary and the lines below "What is wrong"."""
+    shown = summary(judged, stream or io.StringIO(), searched=searched).splitlines()[1:]
     last = next((k for k, line in enumerate(shown) if line.startswith("  What is wrong:")), 0)
     return shown[:1] + shown[last + 1 :]
 
@@ -161,27 +159,17 @@ def test_what_is_known_is_told_with_its_reason_and_without_a_command() -> None:
 
 
 def test_every_verdict_is_counted() -> None:
-    stream = io.StringIO()
-    lines([(spec, Judgement(verdict), None, ()) for spec, verdict in zip(SPECS, Verdict, strict=False)], stream)
-    counts = " ".join(stream.getvalue().partition("Conforms")[0].split())
+    text = summary([(s, Judgement(v), None, ()) for s, v in zip(SPECS, Verdict, strict=False)], io.StringIO())
+    counts = " ".join(text.partition("Conforms")[0].split())
     assert all(f"1 {verdict.value}" in counts for verdict in Verdict)
 
 
 def test_forbidden_models_that_ran_have_a_section_of_their_own() -> None:
     spec = next(s for s in profile("core", "LSTM", 14) if s.illegal and s.type == "float32")
     ran = Judgement(Verdict.NOT_REJECTED, "load", message="accepted, but invalid", clause="lstm.clip")
-    target = TargetRun(parse_target("onnxruntime"))
-    for case, judgement in ((SPECS[0], WRONG), (spec, ran)):
-        target.results.append(result_of(SpecProbe(case), "onnxruntime", judgement, 0.0, None, "onnxspec explain it"))
-    probes = {case.id: SpecProbe(case) for case in (SPECS[0], spec)}
-    target.findings = findings_of(target.results, probes)
-    run = Run(
-        Plan(Selection(), tuple(probes.values()), (target.target,)), Path("run"), datetime.now(timezone.utc), [target]
-    )
     for only_new in (False, True):
-        stream = io.StringIO()
-        summarize(run, Console(file=stream, width=60, highlight=False, color_system=None), only_new=only_new)
-        before, after = stream.getvalue().split("  Invalid models that were ")
+        text = summary([(SPECS[0], WRONG, None, ()), (spec, ran, None, ())], io.StringIO(), only_new=only_new)
+        before, after = text.split("  Invalid models that were ")
         assert before.count("NEW") == after.count("NEW") == 1
         assert "wrong values" in before.lower()
         assert after.startswith("accepted:")

@@ -35,6 +35,11 @@ def files(tmp_path: Path) -> list[Path]:
     return sorted(tmp_path.rglob("*"))
 
 
+def named(value: object) -> str:
+    """Return the id of a command in a table: its words, of which none is long."""
+    return " ".join(word[:24] for word in value) if isinstance(value, tuple) else str(value)
+
+
 @pytest.mark.parametrize(
     ("code", "words"),
     [
@@ -54,7 +59,7 @@ def files(tmp_path: Path) -> list[Path]:
         (0, ("generate", "--out", "cases", "--case", WRONG, "--all")),
         (1, ("generate", "--out", "cases", "--op", "GRU-14", "--type", "float32", "--case", "*illegal-outputs*")),
     ],
-    ids=lambda value: " ".join(value)[:60] if isinstance(value, tuple) else str(value),
+    ids=named,
 )
 def test_a_command_ends_with_its_code(inside: Inside, files: list[Path], code: int, words: tuple[str, ...]) -> None:
     done = inside(*words)
@@ -149,7 +154,7 @@ IMPOSSIBLE: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "texts"), IMPOSSIBLE, ids=lambda value: " ".join(value)[:60])
+@pytest.mark.parametrize(("words", "texts"), IMPOSSIBLE, ids=named)
 def test_what_cannot_be_done_is_answered_in_one_line_and_changes_nothing(
     inside: Inside, tmp_path: Path, files: list[Path], words: tuple[str, ...], texts: tuple[str, ...]
 ) -> None:

@@ -18,7 +18,7 @@ from onnxspec.conformance.targets.target import Target, TargetError
 from onnxspec.conformance.workers.survey import facts_of, way_to_install
 from onnxspec.reference import clauses_of, operator_names
 
-from ..miniatures import Inside, command_line, naming, pick, run_command
+from ..miniatures import Inside, command_line, naming, pick
 from ..targets.test_third_party import install
 
 # clauses
@@ -152,22 +152,16 @@ def runs(kin: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> list[
     return folders
 
 
-def test_runs_stand_side_by_side(inside: Inside, runs: list[Path], tmp_path: Path) -> None:
-    done = inside("report", *runs, "--out", tmp_path / "both")
-    assert (done.code, done.err) == (0, "")
+def test_runs_stand_side_by_side_without_those_that_cannot_be_read(
+    inside: Inside, runs: list[Path], tmp_path: Path
+) -> None:
+    done = inside("report", *runs, "missing", "--out", tmp_path / "both")
+    assert (done.code, done.err) == (1, "warning: missing: no such directory; left out.\n")
     assert done.out.splitlines() == ["2 runs, 4 results", f"report: {tmp_path / 'both' / 'index.html'}"]
     page = (tmp_path / "both" / "index.html").read_text(encoding="utf-8")
     assert "backend:conforming" in page
     assert "backend:lengths_ignored" in page
     assert list((tmp_path / "both" / "findings" / "files").rglob("model.onnx"))
-
-
-def test_what_cannot_be_reported_is_said_in_a_line_and_the_rest_is_reported(
-    inside: Inside, runs: list[Path], tmp_path: Path
-) -> None:
-    done = inside("report", runs[0], tmp_path / "missing", "--out", tmp_path / "all")
-    assert (done.code, done.err) == (1, f"warning: {tmp_path / 'missing'}: no such directory; left out.\n")
-    assert done.out.splitlines()[0] == "1 run, 2 results"
 
 
 def test_an_earlier_report_is_replaced_and_nothing_else(inside: Inside, runs: list[Path], tmp_path: Path) -> None:
@@ -186,29 +180,18 @@ def test_an_earlier_report_is_replaced_and_nothing_else(inside: Inside, runs: li
     assert (tmp_path / "mine" / "index.html").read_text() == "my page"
 
 
-@pytest.fixture(scope="module")
-def imperfect(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a run on a runtime that ignores sequence_lens, among other faults."""
-    folder = tmp_path_factory.mktemp("gallery") / "run"
-    options = ("--target", "onnx-reference", "--profile", "smoke", "--op", "LSTM-14", "--quiet")
-    run_command("run", "--out", folder, *options, "--no-extra")
-    return folder
-
-
-def test_each_finding_is_shown_with_its_clause_its_case_and_its_command(
-    inside: Inside, imperfect: Path, tmp_path: Path
+def test_a_site_shows_each_finding_with_its_clause_case_and_command_and_names_no_folder_of_this_machine(
+    inside: Inside, tmp_path: Path
 ) -> None:
-    done = inside("site", imperfect, "--out", "site")
+    """The runtime ignores sequence_lens, among other faults."""
+    inside("run", "--target", "onnx-reference", "--profile", "smoke", "--op", "LSTM-14", "--no-extra", "--out", "run")
+    done = inside("site", tmp_path / "run", "--out", tmp_path / "site")
     assert (done.code, done.err) == (0, "")
     (page,) = (tmp_path / "site" / "runtimes").glob("*.html")
     entries = page.read_text(encoding="utf-8").split('<article class="finding"')[1:]
     assert all(re.search(r">onnxspec explain \S+ --target onnx-reference</pre>", entry) for entry in entries)
     (entry,) = (entry for entry in entries if "Consistent with: ignores sequence_lens" in entry)
     assert "<code>lstm.lengths" in entry
-
-
-def test_the_page_names_no_folder_of_the_machine_that_made_it(inside: Inside, imperfect: Path, tmp_path: Path) -> None:
-    inside("site", imperfect, "--out", tmp_path / "site")
     text = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert ">onnxspec site run --out site</pre>" in text
     assert str(tmp_path) not in text

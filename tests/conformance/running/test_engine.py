@@ -448,16 +448,12 @@ def test_findings_count_what_is_new_in_the_final_results() -> None:
     assert (finding["new"], finding["expected"]) == (1, False)
 
 
-def test_the_new_cause_comes_first() -> None:
+def test_the_new_cause_comes_first_and_its_cases_are_distinct() -> None:
     results = [failing(number, "accepted", LISTED) for number in range(3)]
     results += [failing(3, None, LISTED, NEW), failing(4, None, NEW)]
-    findings = final_findings(findings_of(results, BY_ID), results)
-    assert [(finding["fault"], finding["new"]) for finding in findings] == [(NEW, 2), (LISTED, 1)]
-
-
-def test_cases_of_a_finding_are_distinct() -> None:
-    results = [failing(0, None, NEW), failing(1, None, NEW)]
-    (finding,) = findings_of(results, BY_ID)
-    finding["cases"] = finding["cases"] * 2
-    (final,) = final_findings([finding], results)
-    assert (final["cases"], final["new"]) == ([results[0].case, results[1].case], 2)
+    findings = findings_of(results, BY_ID)
+    for finding in findings:
+        finding["cases"] = finding["cases"] * 2
+    final = final_findings(findings, results)
+    assert [(finding["fault"], finding["new"]) for finding in final] == [(NEW, 2), (LISTED, 1)]
+    assert final[0]["cases"] == [results[3].case, results[4].case]
