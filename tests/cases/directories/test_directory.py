@@ -274,10 +274,6 @@ def test_truncated_protobufs(tmp_path: Path) -> None:
     assert read_directory(folder).model == trial.model
 
 
-def value(name: str, kind: Any) -> onnx.ValueInfoProto:
-    return onnx.ValueInfoProto(name=name, type=kind)
-
-
 def sequence_model() -> onnx.ModelProto:
     proto = model()
     proto.graph.input[0].type.Clear()

@@ -43,16 +43,15 @@ def model_of(
 def test_every_model_of_ours_is_read_back(op: str, version: int) -> None:
     for spec in profile("smoke", op, version):
         case = build_case(spec)
-        for trial in filter(None, (case.trial, case.companion)):
+        for trial in case.trials:
             read = read_model(trial.model)
             assert (read.node.op_type, read.node.since_version) == (op, version)
             assert read.node.outputs == trial.node.outputs == tuple(read.outputs)
-            assert {n: repr(v) for n, v in read.node.attributes.items()}.keys() == trial.node.attributes.keys()
-            bound = read.bind(trial.feeds[-1].fed)
-            given = trial.feeds[-1].inputs
-            assert {n: (a.dtype, a.tobytes()) for n, a in bound.items()} == {
-                n: (a.dtype, a.tobytes()) for n, a in given.items()
-            }
+            assert read.node.attributes.keys() == trial.node.attributes.keys()
+            bound, expected = read.bind(trial.feeds[-1].fed), trial.feeds[-1].inputs
+            assert bound.keys() == expected.keys()
+            for name, array in bound.items():
+                assert (array.dtype, array.tobytes()) == (expected[name].dtype, expected[name].tobytes())
 
 
 def test_an_operator_by_its_former_name_is_the_same_operator() -> None:
@@ -120,6 +119,7 @@ PLAIN = lstm(["x", "w", "r"], ["y"])
         (model_of([PLAIN, helper.make_node("Relu", ["y"], ["z"])]), "Relu is no operator that is judged here"),
         (model_of([helper.make_node("Relu", ["x"], ["y"])]), "Relu is no operator that is judged here"),
         (model_of([lstm(["x", "w", "r"], ["y"], domain="else.where")]), "else.where::LSTM is no operator"),
+        (onnx.ModelProto(graph=model_of([PLAIN]).graph), "imports no opset of domain ''"),
         (model_of([PLAIN], ("x", "w")), "nothing in the graph gives 'r'"),
         (model_of([PLAIN], shown=("y", "x")), "the graph's output 'x' is no output of its recurrent nodes"),
         (model_of([PLAIN], shown=("y", "y")), "shows an output twice"),
@@ -133,13 +133,6 @@ def test_what_is_not_one_node(model: Any, message: str) -> None:
     with pytest.raises(NotOneNode, match=message) as caught:
         read_model(model)
     assert "\n" not in str(caught.value)
-
-
-def test_a_model_without_the_opset() -> None:
-    model = model_of([PLAIN])
-    model.opset_import[0].domain = "else.where"
-    with pytest.raises(NotOneNode, match="imports no opset of domain ''"):
-        read_model(model)
 
 
 @pytest.mark.parametrize("attributes", [{"layuot": 1}, {"clip": 1}, {"output_sequence": 1}])

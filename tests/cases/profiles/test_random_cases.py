@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from onnxspec.cases import CaseSpec, Family, build_case, family_of, features_of, profile
+from onnxspec.cases import CaseSpec, Family, build_case, family_of, features_of, operator_versions, profile
 from onnxspec.cases.portable import check_case
 from onnxspec.cases.profiles.random_cases import distinct, left_of, random_case, random_specs, traits_of
 from onnxspec.cases.profiles.recurrent import LEVELS, supports
+from onnxspec.cases.specs.space import space_of
 from onnxspec.reference import CELLS, evaluate, open_questions_of, operator_version
 from onnxspec.reference.numbers.accuracy import FORMATS
-
-DRAWN = (*CELLS, "DynamicQuantizeLSTM", "ExtendedLSTM")
 
 
 def some(op: str, count: int = 60, seed: Any = 0, **how: Any) -> list[CaseSpec]:
@@ -30,7 +29,7 @@ def test_cases_are_legal_and_stay_in_range(op: str) -> None:
                 assert abs(array).max(initial=0) < FORMATS["float16"].largest / 2, spec
 
 
-@pytest.mark.parametrize("op", DRAWN)
+@pytest.mark.parametrize("op", dict(operator_versions(None)))
 def test_the_same_seed_draws_the_same_cases_and_another_one_others(op: str) -> None:
     first = random_specs(40, 5, (op,))
     assert random_specs(40, 5, (op,)) == first
@@ -46,13 +45,17 @@ def test_draws_stay_as_they_are() -> None:
     assert [spec.digest[:6] for spec in random_specs(3, 0)] == ["c326bb", "73e3d9", "328486"]
 
 
-@pytest.mark.parametrize("op", CELLS)
-@pytest.mark.parametrize("level", LEVELS)
-def test_levels_are_nested(op: str, level: str) -> None:
-    wider = list(LEVELS)[list(LEVELS).index(level) :]
-    for spec in some(op, supported=LEVELS[level]):
-        levels = {candidate.name for candidate in family_of(op).levels(op, spec.version) if candidate.holds(spec)}
-        assert set(wider) <= levels
+@pytest.mark.parametrize(("op", "version"), [*operator_versions(None)])
+def test_levels_are_nested(op: str, version: int) -> None:
+    levels = family_of(op).levels(op, version)
+    specs = [spec for spec in profile("core", op, version) if not spec.illegal]
+    for level in levels if op in CELLS else ():
+        drawn = some(op, 20, version=version, supported=LEVELS[level.name])
+        assert all(map(level.holds, drawn))
+        specs += drawn
+    held = [{spec for spec in specs if level.holds(spec)} for level in levels]
+    assert all(narrow <= wide for narrow, wide in itertools.pairwise(held))
+    assert held[0] < held[-1] == {*specs}
 
 
 def test_cases_keep_to_what_is_supported() -> None:
@@ -87,11 +90,9 @@ def test_what_the_space_does_not_hold_is_said() -> None:
 @pytest.mark.parametrize("op", CELLS)
 def test_every_axis_is_drawn_from(op: str) -> None:
     specs = some(op, 300)
-    drawn = {name: {getattr(s, name) for s in specs} for name in ("version", "type", "direction", "lengths", "reruns")}
-    assert drawn["type"] == {"float16", "float32", "float64", "bfloat16"}
-    assert drawn["direction"] == {"forward", "reverse", "bidirectional"}
-    assert drawn["lengths"] == {"absent", "full", "short", "ragged", "empty"}
-    assert drawn["reruns"] == {"none", "data", "sizes", "growing"}
+    space = space_of(operator_version(op, 22))
+    drawn = {name: {getattr(s, name) for s in specs} for name in ("type", "direction", "lengths", "reruns")}
+    assert all(values == {*space[name].values} for name, values in drawn.items())
     assert any(s.alpha and not s.beta for s in specs)
     assert any(s.beta and not s.alpha for s in specs)
     assert any(s.H % 16 == 0 and s.T > 6 for s in specs)

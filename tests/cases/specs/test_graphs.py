@@ -23,18 +23,8 @@ from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.workers.in_process import run_in_process
 
-RICH = {"T": 4, "N": 3, "I": 2, "H": 5, "bias": True, "initial": "all", "lengths": "ragged"}
-SPECS = [
-    CaseSpec("LSTM", 14, peepholes=True, outputs=("Y", "Y_h", "Y_c"), **RICH),
-    CaseSpec("LSTM", 14, weights="initializer", reruns="data", layout=1, **RICH),
-    CaseSpec("LSTM", 7, direction="bidirectional", data="large", outputs=("Y", "", "Y_c"), **RICH),
-    CaseSpec("LSTM", 1, "float64", opset="last", data="small", **RICH),
-    CaseSpec("GRU", 14, "float16", direction="bidirectional", layout=1, outputs=("", "Y_h"), **RICH),
-    CaseSpec("GRU", 7, direction="bidirectional", weights="initializer", dimensions="symbolic", reruns="sizes", **RICH),
-    CaseSpec("GRU", 1, output_sequence=1, outputs=("Y", "Y_h"), **RICH),
-    CaseSpec("RNN", 22, "bfloat16", direction="bidirectional", **RICH),
-    CaseSpec("RNN", 14, T=0, N=2, H=3),
-]
+from ..samples import RICH, SAMPLES
+
 CONSTANT = [
     spec
     for spec in profile("core", "GRU", 22)
@@ -42,7 +32,7 @@ CONSTANT = [
 ]
 CASES = [
     pytest.param(spec, way, id=f"{spec.id}-{way}")
-    for spec in (*SPECS, *CONSTANT)
+    for spec in (*SAMPLES, *CONSTANT)
     for way in (*GRAPHS, "qdq-u8", "qdq-s8")
     if can_wrap(spec, way)
 ]
@@ -82,7 +72,7 @@ def test_what_was_made_passes_the_full_check_and_is_read_again(spec: CaseSpec, w
             assert bits(after.outputs) == bits(before.outputs)
 
 
-@pytest.mark.parametrize(("spec", "way"), [c for c in CASES if c.values[0] in (SPECS[0], SPECS[5])])
+@pytest.mark.parametrize(("spec", "way"), [c for c in CASES if c.values[0] in (SAMPLES[0], SAMPLES[7])])
 def test_it_is_judged_as_it_was(spec: CaseSpec, way: str) -> None:
     trial = wrap(build_case(spec), way).trial
     once, again = judged((trial,)), judged(read_again(trial)[:1])
@@ -106,7 +96,7 @@ def test_what_can_be_joined() -> None:
 
 
 def test_a_lone_case_stays_what_it_was() -> None:
-    trial = build_case(SPECS[0]).trial
+    trial = build_case(SAMPLES[0]).trial
     assert trial.graph is None
     assert trial.subject.is_lone
     assert trial.first is trial
@@ -208,7 +198,7 @@ def other_codec(graph: onnx.GraphProto) -> None:
 
 @pytest.mark.parametrize("change", [per_channel, another_node, other_codec])
 def test_what_is_not_known_is_refused(change: Callable[[onnx.GraphProto], None]) -> None:
-    trial = wrap(build_case(SPECS[0]), "qdq-u8").trial
+    trial = wrap(build_case(SAMPLES[0]), "qdq-u8").trial
     assert read_node_graph(trial.model).lone is None
     with pytest.raises(NotOneNode):
         read_node_graph(changed(trial, change))

@@ -15,20 +15,7 @@ from onnxspec.cases.specs.model import array_of
 from onnxspec.cases.specs.wrapping import EXACT, can_wrap, wrap
 from onnxspec.reference import FORMATS, Node, evaluate
 
-RICH = {"T": 4, "N": 3, "I": 2, "H": 5, "bias": True, "initial": "all", "lengths": "ragged"}
-SPECS = [
-    CaseSpec("LSTM", 14, peepholes=True, **RICH),
-    CaseSpec("LSTM", 14, weights="initializer", reruns="data", layout=1, **RICH),
-    CaseSpec("LSTM", 7, direction="bidirectional", data="large", **RICH),
-    CaseSpec("LSTM", 1, "float64", opset="last", data="small", **RICH),
-    CaseSpec("LSTM", 22, "float16", data="small", weights="initializer", **RICH),
-    CaseSpec("GRU", 14, "float16", outputs=("", "Y_h"), **RICH),
-    CaseSpec("GRU", 7, weights="initializer", dimensions="symbolic", reruns="sizes", **RICH),
-    CaseSpec("RNN", 14, data="exact", **RICH),
-    CaseSpec("RNN", 22, "float16", direction="reverse", **RICH),
-    CaseSpec("RNN", 22, "bfloat16", **RICH),
-    CaseSpec("LSTM", 22, "bfloat16", weights="initializer", **RICH),
-]
+from ..samples import RICH, SAMPLES
 
 
 def what_the_node_gets(trial: Trial, fed: Any) -> dict[str, Any]:
@@ -79,7 +66,7 @@ def step(operator: str, inputs: list[Any], attributes: dict[str, Any], trial: Tr
 
 @pytest.mark.parametrize("name", EXACT)
 def test_the_node_gets_what_the_case_says_from_a_node_before_it(name: str) -> None:
-    specs = [spec for spec in SPECS if can_wrap(spec, name)]
+    specs = [spec for spec in SAMPLES if can_wrap(spec, name)]
     assert len(specs) >= 5
     for spec in specs:
         operator, bare = spec.node.operator, build_case(spec)
