@@ -9,7 +9,7 @@ import numpy as np
 
 from ...reference import ACTIVATIONS, OperatorVersion, cell_named, operator_version
 from ...reference.numbers.activations import kind_named
-from .axis import Axis, Changes, Condition, Feature
+from .axis import Axis, Changes, Condition, Feature, listed, open_question
 from .violation import Draft, Violation, set_to
 
 if TYPE_CHECKING:
@@ -170,35 +170,23 @@ ACTIVATIONS_AXIS = Axis(
     level="complete",
     usual=(),
     features=(
-        Feature(
-            "activations",
-            "activations",
-            lambda o: o.attributes.get("activations") is not None,
-            column=True,
-            level="complete",
-        ),
+        Feature("activations", "activations", listed("activations"), column=True, level="complete"),
         Feature("activations-absent", "no activations", lambda o: o.attributes.get("activations") is None),
         Feature(
             "letter-case",
             "differently capitalised activation names",
             lambda o: any(name not in ACTIVATIONS for name in o.attributes.get("activations") or ()),
         ),
-        Feature(
-            "alpha", "activation_alpha", lambda o: o.attributes.get("activation_alpha") is not None, level="complete"
-        ),
-        Feature("beta", "activation_beta", lambda o: o.attributes.get("activation_beta") is not None, level="complete"),
+        Feature("alpha", "activation_alpha", listed("activation_alpha"), level="complete"),
+        Feature("beta", "activation_beta", listed("activation_beta"), level="complete"),
         Feature(
             "coefficients-ambiguous",
             "coefficients that can be given to several functions",
-            lambda o: "coefficients" in o.configuration.open_questions,
+            open_question("coefficients"),
         ),
         Feature("default-coefficient", "a coefficient left out", _coefficients_left_out),
-        Feature(
-            "default-unknown",
-            "a coefficient left out that has no sure default",
-            lambda o: "defaults" in o.configuration.open_questions,
-        ),
-        Feature("thresholded-relu", "ThresholdedRelu", lambda o: "threshold" in o.configuration.open_questions),
+        Feature("default-unknown", "a coefficient left out that has no sure default", open_question("defaults")),
+        Feature("thresholded-relu", "ThresholdedRelu", open_question("threshold")),
         *map(_uses, ACTIVATIONS),
     ),
     marked="activations",

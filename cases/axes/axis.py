@@ -65,6 +65,16 @@ class Feature(Struct, frozen=True):
     level: str = ""
 
 
+def listed(attribute: str) -> Callable[[Observed], bool]:
+    """Return the test whether a node has an attribute."""
+    return lambda o: o.attributes.get(attribute) is not None
+
+
+def open_question(name: str) -> Callable[[Observed], bool]:
+    """Return the test whether a node's outputs depend on an interpretation."""
+    return lambda o: name in o.configuration.open_questions
+
+
 class Rule(Struct, frozen=True):
     """Values of a field that do not go with those of others.
 

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from ...reference import OperatorVersion, operator_version, versions_of
 from .activations import finite_float32, first_functions
-from .axis import Axis, Changes, Condition, Feature, Rule, of_values, skips, switch
+from .axis import Axis, Changes, Condition, Feature, Rule, listed, of_values, open_question, skips, switch
 from .violation import Draft, Violation, has, set_to, sized, unknown_attribute
 
 if TYPE_CHECKING:
     from ..specs.features import Observed
 
 # Directions
+
+
+def _goes(*directions: str) -> Callable[[Observed], bool]:
+    """Return the test whether a node has some directions."""
+    return lambda o: {*directions} <= {*o.configuration.directions}
 
 
 def _single_directions(spec: Any) -> Iterator[Changes]:
@@ -46,27 +51,9 @@ DIRECTION = Axis(
     level="sequence",
     features=(
         Feature("direction-absent", "no direction", lambda o: "direction" not in o.attributes),
-        Feature(
-            "forward",
-            "the forward direction",
-            lambda o: "forward" in o.configuration.directions,
-            column=True,
-            level="basic",
-        ),
-        Feature(
-            "reverse",
-            "the reverse direction",
-            lambda o: "reverse" in o.configuration.directions,
-            column=True,
-            level="sequence",
-        ),
-        Feature(
-            "bidirectional",
-            "bidirectional nodes",
-            lambda o: len(o.configuration.directions) == 2,
-            column=True,
-            level="sequence",
-        ),
+        Feature("forward", "the forward direction", _goes("forward"), column=True, level="basic"),
+        Feature("reverse", "the reverse direction", _goes("reverse"), column=True, level="sequence"),
+        Feature("bidirectional", "bidirectional nodes", _goes("forward", "reverse"), column=True, level="sequence"),
     ),
     conditions={
         "reverse": (
@@ -126,7 +113,7 @@ CLIP = Axis(
     forbidden=(Violation("clip.negative", "load", "clip is below zero", set_to("clip", -0.5), open=True),),
     level="complete",
     features=(
-        Feature("clip", "clip", lambda o: o.attributes.get("clip") is not None, column=True, level="complete"),
+        Feature("clip", "clip", listed("clip"), column=True, level="complete"),
         Feature("zero-clip", "clip 0", lambda o: o.attributes.get("clip") == 0),
         Feature("clip-absent", "no clip", lambda o: o.attributes.get("clip") is None),
     ),
@@ -134,6 +121,11 @@ CLIP = Axis(
     richer={"clip": 0.25},
     richer_alone=True,
 )
+
+
+def _uncoupled(o: Observed) -> bool:
+    return not o.attributes.get("input_forget")
+
 
 INPUT_FORGET = Axis(
     name="input_forget",
@@ -155,14 +147,8 @@ INPUT_FORGET = Axis(
     ),
     level="complete",
     features=(
-        Feature(
-            "input-forget",
-            "input_forget",
-            lambda o: bool(o.attributes.get("input_forget")),
-            column=True,
-            level="complete",
-        ),
-        Feature("uncoupled", "input_forget off", lambda o: not o.attributes.get("input_forget")),
+        Feature("input-forget", "input_forget", lambda o: not _uncoupled(o), column=True, level="complete"),
+        Feature("uncoupled", "input_forget off", _uncoupled),
     ),
     marked=lambda spec: "coupled" if spec.input_forget else "",
 )
@@ -174,8 +160,13 @@ def _ever_linear(operator: OperatorVersion) -> bool:
     return any("linear_before_reset" in operator_version(op, v, domain).attributes for v in versions_of(op, domain))
 
 
-def _of_linear(test: Callable[[Observed], bool]) -> Callable[[Observed], bool | None]:
-    return lambda o: test(o) if _ever_linear(o.node.operator) else None
+def _of_linear(is_applied: bool) -> Callable[[Observed], bool | None]:
+    """Return the test whether linear_before_reset is applied; None for operators that never have it."""
+    return lambda o: o.configuration.linear_before_reset == is_applied if _ever_linear(o.node.operator) else None
+
+
+def _other_linear(o: Observed) -> bool | None:
+    return o.attributes.get("linear_before_reset", 0) not in (0, 1) if _ever_linear(o.node.operator) else None
 
 
 LINEAR_BEFORE_RESET = Axis(
@@ -198,23 +189,9 @@ LINEAR_BEFORE_RESET = Axis(
     ),
     level="complete",
     features=(
-        Feature(
-            "linear-before-reset",
-            "linear_before_reset",
-            _of_linear(lambda o: o.configuration.linear_before_reset),
-            column=True,
-            level="complete",
-        ),
-        Feature(
-            "linear-before-reset-not-one",
-            "a linear_before_reset other than 0 and 1",
-            _of_linear(lambda o: o.attributes.get("linear_before_reset", 0) not in (0, 1)),
-        ),
-        Feature(
-            "reset-before-linear",
-            "linear_before_reset 0",
-            _of_linear(lambda o: not o.configuration.linear_before_reset),
-        ),
+        Feature("linear-before-reset", "linear_before_reset", _of_linear(True), column=True, level="complete"),
+        Feature("linear-before-reset-not-one", "a linear_before_reset other than 0 and 1", _other_linear),
+        Feature("reset-before-linear", "linear_before_reset 0", _of_linear(False)),
     ),
     marked=lambda spec: "linear-before-reset" if spec.linear_before_reset else "",
 )
@@ -234,9 +211,7 @@ OUTPUT_SEQUENCE = Axis(
             "old operator versions (attribute output_sequence)",
             lambda o: "output_sequence" in o.node.operator.attributes,
         ),
-        Feature(
-            "Y-unannounced", "Y without output_sequence", lambda o: "sequence_output" in o.configuration.open_questions
-        ),
+        Feature("Y-unannounced", "Y without output_sequence", open_question("sequence_output")),
     ),
 )
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, SparseTensorProto, TensorProto, helper
+from google.protobuf.message import Message
+from onnx import ModelProto, TensorProto, helper
 
 CASE_BYTES = 512 << 20
 """Limit of a test case in bytes: file sizes, and sizes of tensors by their shapes.
@@ -84,9 +85,8 @@ def take_in(proto: ModelProto | TensorProto, base: Path, folder: Path, room: Roo
 
     Raise OutsideData or TooLarge; ValueError if a file is missing, not a regular file, or too short.
     """
-    tensors = [proto] if isinstance(proto, TensorProto) else tensors_of(proto)
     replaced = False
-    for tensor in tensors:
+    for tensor in tensors_of(proto):
         room.fit(tensor.dims, _width(tensor), f"tensor {tensor.name!r}")
         if tensor.data_location == TensorProto.EXTERNAL:
             replaced = True
@@ -176,39 +176,12 @@ def _count(tensor: TensorProto, key: str, text: str | None) -> int | None:
     return int(text)
 
 
-def tensors_of(model: ModelProto) -> Iterator[TensorProto]:
+def tensors_of(message: Message) -> Iterator[TensorProto]:
     """Yield every tensor of a model: initializers and tensors in attributes, also in subgraphs and functions."""
-    yield from _of_graph(model.graph)
-    for function in model.functions:
-        for node in function.node:
-            yield from _of_node(node)
-
-
-def _of_graph(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield from _of_sparse(sparse)
-    for node in graph.node:
-        yield from _of_node(node)
-
-
-def _of_node(node: NodeProto) -> Iterator[TensorProto]:
-    for attribute in node.attribute:
-        yield from _of_attribute(attribute)
-
-
-def _of_attribute(attribute: AttributeProto) -> Iterator[TensorProto]:
-    # An absent tensor reads as an empty one, which refers to nothing; reading `t` does not make it present.
-    yield attribute.t
-    yield from attribute.tensors
-    for sparse in (attribute.sparse_tensor, *attribute.sparse_tensors):
-        yield from _of_sparse(sparse)
-    if attribute.HasField("g"):
-        yield from _of_graph(attribute.g)
-    for graph in attribute.graphs:
-        yield from _of_graph(graph)
-
-
-def _of_sparse(sparse: SparseTensorProto) -> Iterator[TensorProto]:
-    yield sparse.values
-    yield sparse.indices
+    if isinstance(message, TensorProto):
+        yield message
+        return
+    for field, value in message.ListFields():
+        if field.message_type is not None and field.name != "training_info":
+            for part in [value] if isinstance(value, Message) else value:
+                yield from tensors_of(part)

@@ -73,14 +73,12 @@ def data_sets_of(trial: Trial, *, outputs: bool = True) -> list[DataSet]:
         Whether to compute outputs.
     """
     subject = trial.subject
-    data_sets = []
-    for feed in trial.feeds:
-        if not outputs:
-            data_sets.append(DataSet(_in_order(trial, feed), {}))
-            continue
+
+    def expected(feed: Feed) -> Mapping[str, NDArray[Any]]:
         tensors = subject.answered(feed.inputs, lambda bound, inputs: returned_in_order(bound.node, inputs))
-        data_sets.append(DataSet(_in_order(trial, feed), {name: tensors[name] for name in subject.shown}))
-    return data_sets
+        return {name: tensors[name] for name in subject.shown}
+
+    return [DataSet(_in_order(trial, feed), expected(feed) if outputs else {}) for feed in trial.feeds]
 
 
 def _in_order(trial: Trial, feed: Feed) -> Mapping[str, NDArray[Any]]:
@@ -175,7 +173,8 @@ def generate(
         manifest = _write(aside, specs, made, everything)
         files = {path: digest for entry in manifest["cases"] for path, digest in entry["files"].items()}
         (aside / SUMS).write_text("".join(f"{digest}  {path}\n" for path, digest in files.items()), encoding="utf-8")
-        (aside / MANIFEST).write_bytes(_encoded(manifest))
+        text = json.dumps(manifest, indent=1, allow_nan=False) + "\n"
+        (aside / MANIFEST).write_bytes(text.encode())
         # The manifest comes last: if it exists, all files that it lists exist.
         for name in (*(entry["folder"] for entry in manifest["cases"]), SUMS, MANIFEST):
             os.replace(aside / name, folder / name)
@@ -208,7 +207,8 @@ def _write(folder: Path, specs: Iterable[Spec], made: Mapping[str, Any], everyth
         "cases": written,
         "left_out": left_out,
     }
-    return {**manifest, "sha256": _own_digest(manifest)}
+    canonical = json.dumps(manifest, sort_keys=True, separators=(",", ":"))
+    return {**manifest, "sha256": hashlib.sha256(canonical.encode()).hexdigest()}
 
 
 def _entry(folder: Path, spec: Spec, everything: bool) -> dict[str, Any] | str:
@@ -226,12 +226,9 @@ def _entry(folder: Path, spec: Spec, everything: bool) -> dict[str, Any] | str:
         return fairness.reason
     name = folder_name(spec)
     paths = write_directory(folder / name, case.trial.model, data_sets)
-    files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths}
-    return {"folder": name, **_described(spec, fairness), "files": files}
-
-
-def _described(spec: Spec, fairness: Fairness) -> dict[str, Any]:
+    files = {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
     return {
+        "folder": name,
         "clauses": [clause.id for clause in clauses_exercised(spec)],
         "accuracy": ACCURACY,
         # Three digits, and none below a millionth: the last digits of a radius depend on the machine's matrix product.
@@ -239,22 +236,5 @@ def _described(spec: Spec, fairness: Fairness) -> dict[str, Any]:
         "fair": not fairness.reason,
         **({"reason": fairness.reason} if fairness.reason else {}),
         "spec": spec.to_json(),
+        "files": files,
     }
-
-
-def _encoded(manifest: Mapping[str, Any]) -> bytes:
-    return (json.dumps(manifest, indent=1, allow_nan=False) + "\n").encode("utf-8")
-
-
-def _own_digest(manifest: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of a manifest's canonical form, without this digest itself."""
-    content = {key: value for key, value in manifest.items() if key != "sha256"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    total = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 20):
-            total.update(chunk)
-    return total.hexdigest()

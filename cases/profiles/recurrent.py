@@ -94,11 +94,9 @@ class CellFamily(Family):
         return dict.fromkeys(itertools.chain(written, drawn, illegal_cases(op, version, self.spec)))
 
     def features(self, spec: CaseSpec) -> frozenset[str]:
-        """Return the features of a case."""
         return recurrent_features(spec)
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
-        """Return every feature that a case of an operator version can have."""
         return all_features(op, version, self.spec)
 
     def content(self, spec: CaseSpec) -> Iterator[bytes]:
@@ -132,7 +130,6 @@ class CellFamily(Family):
         return [more, *({**more, **changes} for _, changes in absent), {**more, **together}]
 
     def simpler(self, spec: CaseSpec) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the simpler cases of each axis."""
         for axis in spec.axes:
             yield from axis.simplified(spec)
 
@@ -149,29 +146,23 @@ class CellFamily(Family):
         type: str | None = None,
         supported: Mapping[str, Collection[Any]] = NOTHING,
     ) -> CaseSpec | None:
-        """Return the legal case that a key draws, or None."""
         return random_case(op, key, version, type, supported, self.spec)
 
     def without(self, op: str, lacks: Collection[str]) -> Mapping[str, Collection[Any]]:
-        """Return the values that fields may have without some traits."""
         return left_of(op, lacks, self.spec)
 
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:
-        """Return a Hypothesis strategy of valid cases."""
         from ..specs.drawing import recurrent_cases  # imports Hypothesis, so only on demand
 
         return recurrent_cases(op, version, bounds, self.spec)
 
     def node_features(self, node: Node, inputs: Mapping[str, NDArray[Any]]) -> frozenset[str]:
-        """Return the features of a node with its inputs."""
         return node_features(node, inputs, self.spec.axes)
 
     def violations(self, op: str, version: int) -> Sequence[Violation]:
-        """Return the violations that an operator version can have."""
         return violations_of(op, version, self.spec)
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
-        """Return the conformance levels of an operator version."""
         return _levels(op, version, self.spec)
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[CaseSpec]:

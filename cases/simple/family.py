@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...reference import IllegalNode, Node, clauses_of, evaluate_in_order, operator_version, resolve
+from ...reference import FORMATS, IllegalNode, Node, clauses_of, evaluate_in_order, operator_version, resolve
 from ...reference.documents.clauses import ILLEGAL
 from ...reference.documents.tensors import Shape, TensorForm
 from ...reference.faults.derived import in_ids
@@ -78,23 +78,20 @@ class SimpleFamily(Family):
     def draw(self, spec: Any, name: str, shape: tuple[int, ...], key: str) -> Array:
         """Return the numbers of an input in float64 or its own type; by default full-precision numbers between -1 and
         1."""
-        return uniform(key, shape, _precision(spec.type_of(name)), 0)
+        kind = spec.type_of(name)
+        return uniform(key, shape, FORMATS[kind].precision if kind in FORMATS else 53, 0)
 
     def shared(self, op: str, version: int) -> Mapping[str, Sequence[Any]]:
         """Return the axes that every operator has."""
         operator = operator_version(op, version)
         optional = [n for n in operator.inputs if n not in operator.required and n not in operator.rules.needed]
-        absent = (
-            [(), *((name,) for name in optional), tuple(optional)]
-            if len(optional) > 1
-            else [(), *map(_alone, optional)]
-        )
+        absent = dict.fromkeys([(), *((name,) for name in optional), tuple(optional)])
         return {
             "type": operator.types,
             "session": SESSIONS if self.sequence else ("one", "other-weights"),
             "weights": ("input", "initializer") if self.constants else ("input",),
             "dimensions": DIMENSIONS,
-            "absent": absent,
+            "absent": tuple(absent),
         }
 
     def settled(self, spec: Any) -> Any:
@@ -273,7 +270,6 @@ class SimpleFamily(Family):
         return Trial(key, model, node, feeds, course=course)
 
     def features(self, spec: Any) -> frozenset[str]:
-        """Return features that a case contains."""
         if spec.illegal:
             return frozenset({"illegal", f"{ILLEGAL}{self._violation(spec).topic}"})
         used = model_features(spec.weights == "initializer", spec.dimensions != "static", spec.session != "one")
@@ -301,7 +297,6 @@ class SimpleFamily(Family):
         return frozenset(features)
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
-        """Return the features of all cases of ``core``."""
         return frozenset().union(*map(self.features, self.profile("core", op, version)))
 
     def content(self, spec: Any) -> Iterator[bytes]:
@@ -317,7 +312,6 @@ class SimpleFamily(Family):
         return None if made is None else self.settled(made)
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
-        """Return the conformance levels."""
         return (
             Level("basic", "one run, sizes of at least 1", partial(_is_basic, sessions=("one",))),
             Level("sequence", "any session, sizes of at least 1", partial(_is_basic, sessions=SESSIONS)),
@@ -325,20 +319,11 @@ class SimpleFamily(Family):
         )
 
     def goes_together(self, spec: Any) -> bool:
-        """Return whether the fields of a case fit together."""
         return bool(self.settled(spec) == spec)
-
-
-def _alone(name: str) -> tuple[str, ...]:
-    return (name,)
 
 
 def _is_basic(spec: Any, sessions: Collection[str]) -> bool:
     return min(spec.sizes.values()) >= 1 and spec.session in sessions and spec.dimensions in DIMENSIONS[:2]
-
-
-def _precision(type: str) -> int:
-    return {"float16": 11, "bfloat16": 8, "float32": 24}.get(type, 53)
 
 
 @cache

@@ -198,13 +198,11 @@ class _Extended(CellFamily):
         return sorted(super().profile(name, op, version), key=lambda spec: spec.spoils)
 
     def features(self, spec: Any) -> frozenset[str]:
-        """Return features that a case contains."""
         features: frozenset[str] = spec.features
         return features
 
     @cache  # noqa: B019 - there is one family
     def all_features(self, op: str, version: int) -> frozenset[str]:
-        """Return the features of all cases."""
         specs = (spec for name in ("core", "full") for spec in written_cases(name, op, version))
         return frozenset().union(*(spec.features for spec in specs))
 
@@ -242,7 +240,6 @@ class _Extended(CellFamily):
     without = Family.without  # draws take no bounds, so cases with missing features are left out afterwards
 
     def levels(self, op: str, version: int) -> Sequence[Level]:
-        """Return the conformance levels."""
         return EXTENDED_LEVELS
 
     def challenge(self, op: str, version: int, type: str, nonce: str) -> Sequence[Any]:

@@ -46,7 +46,6 @@ class LinearAttentionFamily(SimpleFamily):
     forbidden = VIOLATIONS
 
     def legal(self, spec: Any) -> Any:
-        """Return the legal case nearest to a spec."""
         if spec.numbers == "integers":
             spec = _exact(spec)
         if not spec.gated:
@@ -63,7 +62,6 @@ class LinearAttentionFamily(SimpleFamily):
         return _lighter(spec)
 
     def draw(self, spec: Any, name: str, shape: tuple[int, ...], key: str) -> Array:
-        """Return the numbers of an input in float64."""
         return draw(spec, name, shape, key)
 
     def node_features(self, node: Node, inputs: Mapping[str, Array]) -> frozenset[str]:

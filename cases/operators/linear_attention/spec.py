@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....reference import OperatorVersion
+from ....reference import FORMATS, OperatorVersion
 from ...axes.generator import integers, uniform
 from ...simple.spec import SimpleSpec
 
@@ -114,8 +114,6 @@ class OnnxruntimeLinearAttentionSpec(LinearAttentionSpec):
 
 Array = NDArray[Any]
 
-_PRECISION = {"float32": 24, "float16": 11, "bfloat16": 8}
-
 
 def _mixed(drawn: Array) -> Array:
     """Return zeros, with -90 for one element in eight."""
@@ -151,7 +149,7 @@ def draw(spec: LinearAttentionSpec, name: str, shape: tuple[int, ...], key: str)
     """Return the numbers of an input in float64, the same ones for the same key."""
     if spec.numbers == "integers":
         return _integers(spec, name, shape, key)
-    drawn = uniform(key, shape, _PRECISION[spec.type_of(name)], 0)
+    drawn = uniform(key, shape, FORMATS[spec.type_of(name)].precision, 0)
     if name == "key":
         heads = drawn.reshape(*shape[:2], spec.k_num_heads, spec.d_k)
         return _key_heads(heads, spec.keys, key).reshape(shape)
