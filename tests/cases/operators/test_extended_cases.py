@@ -19,13 +19,13 @@ from onnx import helper, numpy_helper
 
 from onnxspec import NotConforming, assert_conforms
 from onnxspec.cases import build_case, family_of, features_of, profile, strategies
-from onnxspec.cases.operators.extended_lstm.axes import X, calibrated
+from onnxspec.cases.operators.extended_lstm.axes import EXTENDED_AXES, X, calibrated
 from onnxspec.cases.operators.extended_lstm.family import extended_case
 from onnxspec.cases.portable import case_from_json, case_text, check_case
-from onnxspec.cases.profiles.random_cases import random_specs
 from onnxspec.cases.specs.family import simpler_cases
 from onnxspec.cases.specs.model import inputs_of
-from onnxspec.reference import Node, evaluate, operator_of, resolve
+from onnxspec.cases.specs.space import space_of
+from onnxspec.reference import Node, evaluate, operator_of, operator_version, resolve
 
 from ..draws import drawn, drawn_until
 
@@ -59,16 +59,9 @@ def test_the_negative_of_it_does_not() -> None:
 
 
 def test_every_value_is_drawn() -> None:
-    axes: dict[str, Collection[Any]] = {
-        "T": range(7),
-        "N": range(5),
-        "I": range(1, 9),
-        "H": range(1, 9),
-        "data": ("dense", "ties", "inf", "far", "nan"),
-        "weights": ("initializer", "input"),
-        "reruns": ("none", "data", "sizes"),
-        **dict.fromkeys(("bias", "hidden_size", "old", "explicit"), (False, True)),
-    }
+    space = space_of(operator_version("ExtendedLSTM", 1), EXTENDED_AXES)
+    axes: dict[str, Collection[Any]] = {"T": range(7), "N": range(5), "I": range(1, 9), "H": range(1, 9)}
+    axes |= {name: axis.values for name, axis in space.items() if name not in "xwrby"}
     fills = {("fill", (name, fraction)) for name in "XWRB" for fraction in (0.25, 1.5)}
     wanted: set[tuple[Any, ...]] = {
         *((name, value) for name, values in axes.items() for value in values),
@@ -127,17 +120,12 @@ def test_an_x_without_dimensions_has_none() -> None:
     assert build_case(spec).trial.feeds[0].inputs["X"].shape == ()
 
 
-@pytest.mark.parametrize("level", ["calibrated", "complete", "partial"])
-def test_they_are_legal_and_the_same_from_their_keys(level: str) -> None:
-    drawn = [extended_case(level, str(number)) for number in range(40)]
-    assert drawn == [extended_case(level, str(number)) for number in range(40)]
-    assert len(set(drawn)) == 40
-    for spec in drawn:
+def test_calibrated_cases_are_distinct_and_have_only_what_calibration_gives() -> None:
+    specs = [extended_case("calibrated", str(number)) for number in range(40)]
+    assert len(set(specs)) == 40
+    for spec in specs:
         check_case(spec)
-    if level == "calibrated":
-        assert not {name for spec in drawn for name in spec.features} & {
-            *("several-rows", "float-output", "bias-absent", "saturating-input", "nonfinite")
-        }
+        assert not spec.features & {*("several-rows", "float-output", "bias-absent", "saturating-input", "nonfinite")}
 
 
 def test_their_pre_activations_leave_gates_open() -> None:
@@ -146,13 +134,6 @@ def test_their_pre_activations_leave_gates_open() -> None:
         spec = extended_case("complete", str(number))
         Y = operator_of("ExtendedLSTM").evaluate(spec.node, inputs_of(spec))["Y"]
         assert (abs(Y) < 0.99).any()
-
-
-def test_what_is_lacking_is_not_drawn() -> None:
-    for spec in random_specs(20, "s", ("ExtendedLSTM",), lacks=("several-rows", "bias-absent", "float-output")):
-        assert (spec.N, spec.bias) == (1, True)
-        assert spec.y is not None
-    assert random_specs(3, "s", ("ExtendedLSTM",), lacks=("bidirectional", "bias=True", "bias=False")) == ()
 
 
 def test_scales_become_plainer_step_by_step_and_come_to_an_end() -> None:

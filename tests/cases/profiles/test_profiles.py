@@ -44,7 +44,6 @@ from ...recurrent import recurrent_versions
 
 EVERY = [*operator_versions(None)]
 RECURRENT = recurrent_versions()
-FIELDS = [axis.name for axis in QUANTIZED]
 
 # For these models, the document's clause for the type applies as well as the clause that they are made for.
 ALSO = {"extendedlstm.scales": "extendedlstm.attributes.types", "extendedlstm.shapes": "extendedlstm.hidden-size"}
@@ -142,6 +141,12 @@ def test_a_spec_is_shown_as_what_makes_it(core: Core) -> None:
         ({"version": 7, "layout": 1}, "layout of LSTM-7 is 0, not 1"),
         ({"layout": True}, "layout of LSTM-14 is 0 or 1, not True"),
         ({"bias": 1}, "bias of LSTM-14 is False or True, not 1"),
+        ({"type": "float16", "quantization": "u8"}, "quantization of LSTM-14 is 'none' with type 'float16', not 'u8'"),
+        ({"version": 1, "quantization": "u8"}, "quantization of LSTM-1 is 'none', not 'u8'"),
+        (
+            {"op": "GRU", "illegal": "layout.two", "quantization": "u8"},
+            "quantization of GRU-14 is 'none' with illegal 'layout.two', not 'u8'",
+        ),
         ({"T": -1}, "T of LSTM-14 is a whole number from 0 to 1048576, not -1"),
         ({"H": 0}, "H of LSTM-14 is a whole number from 1 to 1048576, not 0"),
         ({"seed": 1.0}, "seed of LSTM-14 is a whole number from 0 to 9223372036854775807, not 1.0"),
@@ -212,31 +217,24 @@ def test_data_is_dense_and_full_width() -> None:
 
 
 @pytest.mark.parametrize("op", CELLS)
-def test_they_are_fair(op: str) -> None:
+def test_the_list_of_fair_cases_is_fair(op: str) -> None:
     specs = [spec for version in versions_of(op) for spec in written_cases("fair", op, version)]
     assert len(specs) >= 60
     assert len({spec.digest for spec in specs}) == len(specs)
     for spec in specs[::7]:
         case = build_case(spec)
         assert not fairness_of(case, data_sets_of(case.trial)).reason, spec
-
-
-def test_an_operator_without_a_list_has_none() -> None:
     assert not list(written_cases("fair", "ExtendedLSTM", 1))
 
 
-def test_no_other_profile_has_any() -> None:
-    assert all(spec.quantization == "none" for spec in profile("full", "RNN", 7))
-    assert digest_of(profile("quantized", "LSTM", 1)) == digest_of(())
-
-
-def test_every_value_is_in_it_by_operator() -> None:
-    for op in ("LSTM", "GRU", "RNN"):
-        of_operator = [spec for version in versions_of(op) for spec in profile("quantized", op, version)]
-        assert all(spec.quantization != "none" for spec in of_operator)
-        space = space_of(operator_version(op, 14))
-        for field in FIELDS:
-            expected = {*space[field].values} - {"none"}
-            if field == "weight_type":  # no kernel has weights alone in 16 bits
-                expected -= {"u16", "s16"}
-            assert expected <= {getattr(spec, field) for spec in of_operator}, (op, field)
+@pytest.mark.parametrize("op", CELLS)
+def test_quantized_cases_have_a_profile_of_their_own_with_every_value(op: str) -> None:
+    assert all(spec.quantization == "none" for spec in profile("full", op, 7))
+    assert profile("quantized", op, 1) == ()
+    of_operator = [spec for version in versions_of(op) for spec in profile("quantized", op, version)]
+    assert all(spec.quantization != "none" for spec in of_operator)
+    space = space_of(operator_version(op, 14))
+    for axis in QUANTIZED:
+        # No kernel has weights alone in 16 bits.
+        expected = {*space[axis.name].values} - ({"u16", "s16"} if axis.name == "weight_type" else {"none"})
+        assert expected <= {getattr(spec, axis.name) for spec in of_operator}, axis.name

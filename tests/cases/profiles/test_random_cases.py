@@ -101,12 +101,24 @@ def test_every_axis_is_drawn_from(op: str) -> None:
     assert {s.outputs for s in specs} >= {operator_version(op, 14).outputs, ("Y",)}
 
 
-@pytest.mark.parametrize("op", CELLS)
-def test_what_targets_lack_is_not_drawn(op: str) -> None:
-    lacks = ("type=float16", "layout=1", "clip", "uses-Elu", "version=1", "symbolic", "no-rows")
-    for spec in random_specs(40, "s", (op,), lacks=lacks):
-        assert not set(lacks) & traits_of(spec, features_of(spec))
-    assert not any(spec.activations for spec in random_specs(20, "s", (op,), lacks=("activations",)))
+LACKING = ("type=float16", "layout=1", "clip", "uses-Elu", "version=1", "symbolic", "no-rows")
+
+
+@pytest.mark.parametrize(
+    ("op", "lacks"),
+    [
+        *((op, lacks) for op in CELLS for lacks in (LACKING, ("activations",))),
+        ("ExtendedLSTM", ("several-rows", "bias-absent", "float-output")),
+    ],
+)
+def test_what_targets_lack_is_not_drawn(op: str, lacks: tuple[str, ...]) -> None:
+    specs = random_specs(30, "s", (op,), lacks=lacks)
+    assert len(specs) == 30
+    assert not {*lacks} & {trait for spec in specs for trait in traits_of(spec, features_of(spec))}
+
+
+def test_no_cases_are_drawn_where_every_one_has_what_targets_lack() -> None:
+    assert random_specs(3, "s", ("ExtendedLSTM",), lacks=("bidirectional", "bias=True", "bias=False")) == ()
 
 
 def test_an_operator_that_draws_no_cases_itself_has_crossed_ones() -> None:
