@@ -69,7 +69,7 @@ def test_every_forbidden_model_of_extended_lstm_breaks_the_rule_of_its_clause() 
     assert len(specs) > 50
     for spec in specs:
         clause = violation_of(spec).clause("ExtendedLSTM")
-        errors = broken(check_model(build_case(spec).trial.model), Level.ERROR)
+        errors = broken(checked(spec), Level.ERROR)
         if spec.illegal == "r-not-square":  # hidden_size contradicts it first
             clause = "extendedlstm.hidden-size"
         assert clause in errors, (spec.id, errors)
@@ -77,23 +77,19 @@ def test_every_forbidden_model_of_extended_lstm_breaks_the_rule_of_its_clause() 
 
 def legal(version: str) -> Iterator[CaseSpec]:
     op, number = split(version)
-    return (spec for spec in profile("core", op, number) if not spec.illegal)
+    specs = profile("core", op, number) if op != "ExtendedLSTM" else written_cases("full", op, number)
+    return (spec for spec in specs if not spec.illegal)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("version", [*VERSIONS, "ExtendedLSTM-1"])
 def test_no_legal_model_of_core_is_an_error(version: str) -> None:
-    for spec in legal(version):
+    specs = list(legal(version))
+    assert specs
+    for spec in specs:
         result = checked(spec)
         assert not broken(result, Level.ERROR), (spec.id, result.problems)
         assert not result.unreadable
         assert len(result.nodes) == len(build_case(spec).trial.subject.nodes)
-
-
-def test_no_legal_model_of_extended_lstm_is_an_error() -> None:
-    specs = list(written_cases("full", "ExtendedLSTM", 1))
-    assert specs
-    for spec in specs:
-        assert not broken(check_model(build_case(spec).trial.model), Level.ERROR), spec.id
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -19,7 +19,7 @@ DATA = Path(__file__).with_name("data")
 NAMES = sorted(path.stem for path in DATA.glob("*.onnx"))
 
 
-def arrays(name: str, side: str) -> dict[str, np.ndarray]:
+def arrays(name: str, side: str) -> dict[str, Array]:
     with np.load(DATA / f"{name}.npz") as archive:
         return {key.removeprefix(f"{side}."): archive[key] for key in archive.files if key.startswith(f"{side}.")}
 
@@ -37,10 +37,17 @@ def test_right_models_are_confirmed(name: str) -> None:
 
 
 Spoil = Callable[[ModelProto, NodeProto], None]
+Array = np.ndarray
 
 
 def recurrent(model: ModelProto) -> list[NodeProto]:
     return [node for node in model.graph.node if node.op_type in ("LSTM", "GRU", "RNN")]
+
+
+def returned(model: Path, fed: dict[str, Array]) -> dict[str, Array]:
+    """Return the outputs of a model on onnxruntime, by name."""
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    return dict(zip((output.name for output in session.get_outputs()), session.run(None, fed), strict=True))
 
 
 def set_attribute(name: str, value: object) -> Spoil:
@@ -52,91 +59,79 @@ def set_attribute(name: str, value: object) -> Spoil:
     return spoil
 
 
-def change_input(place: int, change: Callable[[np.ndarray], np.ndarray]) -> Spoil:
-    """Return a function that replaces a constant input of the node by a changed one."""
+def change_inputs(*places: int, change: Callable[[Array], Array]) -> Spoil:
+    """Return a function that replaces constant inputs of the node by changed ones."""
 
     def spoil(model: ModelProto, node: NodeProto) -> None:
-        old = node.input[place]
-        found = [numpy_helper.to_array(t) for t in model.graph.initializer if t.name == old]
-        found += [
-            numpy_helper.to_array(n.attribute[0].t)
-            for n in model.graph.node
-            if n.op_type == "Constant" and n.output[0] == old
-        ]
-        name = f"{node.name or node.output[0]}_{place}_changed"
-        model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(change(found[0])), name))
-        node.input[place] = name
+        constants = {tensor.name: tensor for tensor in model.graph.initializer}
+        constants |= {n.output[0]: n.attribute[0].t for n in model.graph.node if n.op_type == "Constant"}
+        for place in places:
+            array = np.ascontiguousarray(change(numpy_helper.to_array(constants[node.input[place]])))
+            node.input[place] = f"{node.name or node.output[0]}_{place}_changed"
+            model.graph.initializer.append(numpy_helper.from_array(array, node.input[place]))
 
     return spoil
 
 
-def blocks(*order: int) -> Callable[[np.ndarray], np.ndarray]:
-    return lambda array: np.concatenate([np.split(array, len(order), axis=1)[k] for k in order], axis=1)
+def reorder(*order: int, places: tuple[int, ...] = (1, 2, 3), directions: slice = slice(None)) -> Spoil:
+    """Return a function that reorders the blocks of W, R and B; of B in both halves."""
 
+    def change(array: Array) -> Array:
+        halves = 2 if array.ndim == 2 else 1
+        blocks = array.reshape(len(array), halves, len(order), -1)[directions]
+        changed = array.copy()
+        changed[directions] = blocks[:, :, list(order)].reshape(changed[directions].shape)
+        return changed
 
-def bias_blocks(*order: int) -> Callable[[np.ndarray], np.ndarray]:
-    return blocks(*order, *(k + len(order) for k in order))
+    return change_inputs(*places, change=change)
 
 
 def both(*spoils: Spoil) -> Spoil:
+    return lambda model, node: [spoil(model, node) for spoil in spoils][-1]
+
+
+def connect(**inputs: int) -> Spoil:
+    """Return a function that connects inputs with names, by `name=position`; a name of underscores is empty."""
+
     def spoil(model: ModelProto, node: NodeProto) -> None:
-        for part in spoils:
-            part(model, node)
+        for name, position in inputs.items():
+            node.input[position] = name.strip("_")
 
     return spoil
 
 
-def disconnect(*places: int) -> Spoil:
-    def spoil(model: ModelProto, node: NodeProto) -> None:
-        for position in places:
-            node.input[position] = ""
-
-    return spoil
-
-
-def exchange_states(model: ModelProto, node: NodeProto) -> None:
-    node.input[5], node.input[6] = node.input[6], node.input[5]
-
-
-def backward(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
-    """Return a change of the second direction alone."""
-    return lambda array: np.concatenate([array[:1], change(array[1:])])
-
-
-def reshaped(array: np.ndarray) -> np.ndarray:
+def reshaped(array: Array) -> Array:
     """Reshape the framework's kernel instead of transposing it."""
     return np.ascontiguousarray(array.swapaxes(1, 2)).reshape(array.shape)
 
 
-ORDERS = {1: blocks, 2: blocks, 3: bias_blocks}
-"""Function that reorders the blocks of a node's input, by position of the input."""
-
-PYTORCH_ORDER = both(*(change_input(place, order(0, 2, 3, 1)) for place, order in ORDERS.items()))
+WIDER = change_inputs(1, change=lambda W: W * np.float32(1.5))
+PYTORCH_ORDER = reorder(0, 2, 3, 1)
 OF_PYTORCH = "in the order i, f, c, o (PyTorch's and Keras' order)"
 
 MISTAKES: dict[str, tuple[str, Spoil, str]] = {
     "linear-before-reset": ("gru", set_attribute("linear_before_reset", 0), "linear_before_reset = 1"),
     "pytorch-gates-lstm": ("lstm", PYTORCH_ORDER, f"the blocks of W, R and B {OF_PYTORCH}"),
     "pytorch-gates-gru": (
-        "gru",
-        both(*(change_input(place, order(1, 0, 2)) for place, order in ORDERS.items())),
-        "the blocks of W, R and B in the order r, z, h (PyTorch's order)",
+        "gru", reorder(1, 0, 2), "the blocks of W, R and B in the order r, z, h (PyTorch's order)",
     ),
     "pytorch-gates-backward": (
         "lstm-bidirectional",
-        both(*(change_input(place, backward(order(0, 2, 3, 1))) for place, order in ORDERS.items())),
+        reorder(0, 2, 3, 1, directions=slice(1, 2)),
         "the backward direction's blocks in the order i, f, c, o",
     ),
-    "only-r-reordered": ("lstm", change_input(2, blocks(0, 2, 3, 1)), f"the blocks of R {OF_PYTORCH}"),
-    "bias-halves": ("gru", change_input(3, blocks(3, 4, 5, 0, 1, 2)), "the bias halves Wb and Rb exchanged"),
+    "only-r-reordered": ("lstm", reorder(0, 2, 3, 1, places=(2,)), f"the blocks of R {OF_PYTORCH}"),
+    "bias-halves": (
+        "gru", change_inputs(3, change=lambda B: np.roll(B, 15, axis=1)), "the bias halves Wb and Rb exchanged",
+    ),
     "forget-bias": (
         "lstm",
-        change_input(3, lambda B: B + np.repeat([0, 0, 1, 0, 0, 0, 0, 0], 5).astype("f4")),
+        change_inputs(3, change=lambda B: B + np.repeat(np.float32([0, 0, 1, 0, 0, 0, 0, 0]), 5)),
         "the bias of the forget gate lower by 1",
     ),
     "directions-exchanged": (
         "lstm-bidirectional",
-        both(*(change_input(k, lambda array: array[::-1]) for k in (1, 2, 3))),
+        change_inputs(1, 2, 3, change=lambda array: array[::-1]),
         "the weights of the two directions exchanged",
     ),
     "direction": ("lstm", set_attribute("direction", "reverse"), "direction = forward"),
@@ -146,27 +141,27 @@ MISTAKES: dict[str, tuple[str, Spoil, str]] = {
         "gru", set_attribute("activations", ["HardSigmoid", "Tanh"]), "the default activation functions",
     ),
     "input-forget": ("lstm", set_attribute("input_forget", 1), "input_forget = 0"),
-    "recurrent-reshaped": (
-        "lstm",
-        change_input(2, reshaped),
-        "R transposed from its values in order",
-    ),
+    "recurrent-reshaped": ("lstm", change_inputs(2, change=reshaped), "R transposed from its values in order"),
     "recurrent-blocks-transposed": (
         "gru",
-        change_input(2, lambda R: np.concatenate([b.swapaxes(1, 2) for b in np.split(R, 3, axis=1)], axis=1)),
+        change_inputs(2, change=lambda R: R.reshape(1, 3, 5, 5).swapaxes(2, 3).reshape(1, 15, 5)),
         "each gate's block of R transposed",
     ),
-    "states-exchanged": ("lstm-states", exchange_states, "initial_h and initial_c exchanged"),
-    "cell-state-lost": ("lstm-states", disconnect(6), "initial_c from the model's input c0"),
+    "states-exchanged": ("lstm-states", connect(c0=5, h0=6), "initial_h and initial_c exchanged"),
+    "cell-state-lost": ("lstm-states", connect(_=6), "initial_c from the model's input c0"),
     "states-lost": (
-        "lstm-states", disconnect(5, 6), "initial_h from the model's input h0 and initial_c from the model's input c0",
+        "lstm-states",
+        connect(_=5, __=6),
+        "initial_h from the model's input h0 and initial_c from the model's input c0",
     ),
     "gates-beside-states": ("lstm-states", PYTORCH_ORDER, f"the blocks of W, R and B {OF_PYTORCH}"),
-    "lengths-lost": ("gru-packed", disconnect(4), "sequence_lens from the model's input lengths"),
+    "lengths-lost": ("gru-packed", connect(_=4), "sequence_lens from the model's input lengths"),
     "linear-before-reset-beside-lengths": (
         "gru-packed", set_attribute("linear_before_reset", 0), "linear_before_reset = 1",
     ),
-    "kernel-of-keras-reshaped": ("keras-lstm", change_input(1, reshaped), "W transposed from its values in order"),
+    "kernel-of-keras-reshaped": (
+        "keras-lstm", change_inputs(1, change=reshaped), "W transposed from its values in order",
+    ),
     "hard-sigmoid-of-keras": (
         "keras-lstm-hard",
         set_attribute("activation_alpha", None),
@@ -210,25 +205,17 @@ def test_a_planted_mistake_is_named(mistake: str, tmp_path: Path) -> None:
          "all steps of every row, without sequence_lens at /layer/GRU"),
     ],
 )  # fmt: skip
-def test_a_framework_that_ran_without_states_or_lengths_is_named(
-    name: str, fed: dict[str, np.ndarray], words: str
-) -> None:
-    session = onnxruntime.InferenceSession(DATA / f"{name}.onnx", providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    results = dict(zip(names, session.run(None, {**arrays(name, "in"), **fed}), strict=True))
-    assert [match.words for match in compare(DATA / f"{name}.onnx", arrays(name, "in"), results).matches] == [words]
+def test_a_framework_that_ran_without_states_or_lengths_is_named(name: str, fed: dict[str, Array], words: str) -> None:
+    path = DATA / f"{name}.onnx"
+    results = returned(path, {**arrays(name, "in"), **fed})
+    assert [match.words for match in compare(path, arrays(name, "in"), results).matches] == [words]
 
 
 def test_all_changes_that_fit_are_named(tmp_path: Path) -> None:
     """The framework has no biases: Rb is 0 in the model, so that dropping Rb alone changes nothing."""
-    model = onnx.load(DATA / "gru.onnx")
-    change_input(3, np.zeros_like)(model, recurrent(model)[0])
-    onnx.save(model, tmp_path / "right.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "right.onnx", providers=["CPUExecutionProvider"])
-    results = {"output": session.run(["output"], arrays("gru", "in"))[0]}
-    change_input(3, lambda B: B + np.repeat(np.float32([0.5, 0]), B.shape[1] // 2))(model, recurrent(model)[0])
-    onnx.save(model, tmp_path / "model.onnx")
-    comparison = compare(tmp_path / "model.onnx", arrays("gru", "in"), results)
+    results = returned(spoiled(tmp_path, "gru", change_inputs(3, change=np.zeros_like)), arrays("gru", "in"))
+    spoil = change_inputs(3, change=lambda B: 0 * B + np.repeat(np.float32([0.5, 0]), B.shape[1] // 2))
+    comparison = compare(spoiled(tmp_path, "gru", spoil), arrays("gru", "in"), results)
     matches = {match.words.removesuffix(" at /layer/GRU") for match in comparison.matches}
     assert matches == {"no bias", "Rb alone as the bias"}
     assert "with each of 2 single changes it would compute these results" in str(comparison)
@@ -242,7 +229,7 @@ def test_the_same_mistake_in_two_layers_is_one_change(name: str, tmp_path: Path)
 
 
 def test_a_mistake_that_no_change_explains_is_not_named(tmp_path: Path) -> None:
-    spoil = both(change_input(1, lambda W: W * np.float32(1.5)), set_attribute("linear_before_reset", 0))
+    spoil = both(WIDER, set_attribute("linear_before_reset", 0))
     comparison = compared(spoiled(tmp_path, "gru", spoil), "gru")
     assert comparison.matches == ()
     assert "none of" in str(comparison)
@@ -253,7 +240,7 @@ def test_results_of_the_node_itself_tell_the_first_node_that_differs(tmp_path: P
     name = "gru-bidirectional"
     (node,) = recurrent(onnx.load(DATA / f"{name}.onnx"))
     results = {node.output[0]: arrays(name, "out")["output"]}
-    path = spoiled(tmp_path, name, change_input(1, lambda W: W * np.float32(1.5)))
+    path = spoiled(tmp_path, name, WIDER)
     assert compare(path, arrays(name, "in"), results).first == (node.name or node.output[0])
 
 
@@ -287,7 +274,7 @@ def test_layouts_of_frameworks_are_recognized() -> None:
         (None, {"output": np.ones((3, 6, 5), "i4")}, "output of the results is int32"),
     ],
 )
-def test_arrays_that_do_not_fit_are_one_line(inputs: object, outputs: dict[str, np.ndarray], message: str) -> None:
+def test_arrays_that_do_not_fit_are_one_line(inputs: object, outputs: dict[str, Array], message: str) -> None:
     arguments = arrays("lstm", "in") if inputs is None else inputs
     with pytest.raises(ComparisonError) as error:
         compare(DATA / "lstm.onnx", arguments, outputs)  # type: ignore[arg-type]
@@ -295,11 +282,11 @@ def test_arrays_that_do_not_fit_are_one_line(inputs: object, outputs: dict[str, 
     assert "\n" not in str(error.value)
 
 
-def test_a_file_that_is_no_model_is_one_line(tmp_path: Path) -> None:
-    (tmp_path / "model.onnx").write_bytes(b"no model")
-    for name, message in (("model", "is no ONNX model"), ("none", r"none\.onnx does not exist")):
-        with pytest.raises(ComparisonError, match=message):
-            compare(tmp_path / f"{name}.onnx", {}, {})
+@pytest.mark.parametrize(("name", "message"), [("in.npz", "is no ONNX model"), ("none", r"none does not exist")])
+def test_a_file_that_is_no_model_is_one_line(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / "in.npz").write_bytes(b"no model")
+    with pytest.raises(ComparisonError, match=message):
+        compare(tmp_path / name, {}, {})
 
 
 @pytest.mark.parametrize("calls", [{"A": "A"}, {"A": "B", "B": "A"}, {f"F{k}": f"F{k + 1}" for k in range(30)}])
@@ -331,8 +318,7 @@ def test_missing_external_data_is_named_with_its_file(tmp_path: Path) -> None:
 def test_a_default_of_an_input_is_replaced_by_the_given_array(tmp_path: Path) -> None:
     """In models of IR version 3 weights are inputs; the default may also feed a node that is not recurrent."""
     model = onnx.load(DATA / "gru.onnx")
-    scale = numpy_helper.from_array(np.float32([0]), "scale")
-    model.graph.initializer.append(scale)
+    model.graph.initializer.append(numpy_helper.from_array(np.float32([0]), "scale"))
     model.graph.input.append(helper.make_tensor_value_info("scale", 1, [1]))
     model.graph.node.append(helper.make_node("Mul", ["output", "scale"], ["scaled"]))
     model.graph.output[0].name = "scaled"
