@@ -18,7 +18,6 @@ from ..models.scope import Located, Scope, domain_of, nodes_of, shown_name
 from .fixed_sizes import fixed_sizes
 from .general import outcomes
 from .measured import MeasuredTarget, measured_outcomes
-from .padding import padding_is_read
 from .problem import Checked, Level, Problem, Unchecked
 from .quantization import quantization
 from .rule import rule_broken, rules, rules_open
@@ -31,6 +30,7 @@ from .subject import (
     judged_operators,
     newest_opset,
     operator_judged,
+    padding_is_read,
     subject_of,
 )
 

@@ -298,8 +298,15 @@ def _directions(node: RecurrentNode, inputs: Arrays) -> Iterator[Change]:
             f"exchange the two directions of {listed(states)}",
             lambda values: {name: np.flip(values[name], _layout(node)).copy() for name in states},
         )
-    for words, remedy, outputs in _BACKWARD_HALVES:
-        yield Change(words, remedy, outputs)
+    yield Change(
+        "the backward half of Y in the order in which it was computed",
+        "the framework did not put the backward half back in the order of time: reverse that half of its results",
+        _not_put_back,
+    )
+    remedy = "exchange the directions where they are concatenated"
+    yield Change("the two directions of the outputs exchanged", remedy, _exchanged_outputs)
+    remedy = "the framework took its output at the last time step: take Y's last step, not Y_h"
+    yield Change("Y_h of the backward half from the last time step of Y", remedy, _last_step)
 
 
 def _layout(node: RecurrentNode) -> int:
@@ -337,23 +344,3 @@ def _batch_first(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
 
 def _exchanged_outputs(node: RecurrentNode, inputs: Arrays) -> Mapping[str, Array]:
     return {name: np.flip(array, _direction_axis(node, name)) for name, array in evaluated(node.node, inputs).items()}
-
-
-_BACKWARD_HALVES = (
-    (
-        "the backward half of Y in the order in which it was computed",
-        "the framework did not put the backward half back in the order of time: reverse that half of its results",
-        _not_put_back,
-    ),
-    (
-        "the two directions of the outputs exchanged",
-        "exchange the directions where they are concatenated",
-        _exchanged_outputs,
-    ),
-    (
-        "Y_h of the backward half from the last time step of Y",
-        "the framework took its output at the last time step: take Y's last step, not Y_h",
-        _last_step,
-    ),
-)
-"""Changes of a bidirectional node's outputs: description, remedy and function."""

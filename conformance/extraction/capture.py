@@ -63,7 +63,7 @@ def _captured(content: ModelContent, nodes: Sequence[PortableNode], fed: Mapping
     with onnxruntime_process() as process:
         arrays = outputs_of(process, model, names, fed)
     return [
-        _runs({formal: arrays[name] for formal, name in tensors.items()}, _loops_around(node.located.scope))
+        _runs({formal: arrays[name] for formal, name in tensors.items()}, _loops_around(node.subject.located.scope))
         for node, tensors in zip(nodes, exposed, strict=True)
     ]
 
@@ -86,7 +86,7 @@ def _expose(whole: ModelProto, node: PortableNode) -> dict[str, str]:
         return f"onnxspec/{node.path}/{next(numbers)}"
 
     for formal, name in node.flowing.items():
-        scope = node.located.scope
+        scope = node.subject.located.scope
         element = scope.type_of(name).element
         if element is None and scope.owner is not None:
             raise ExecutionError(f"the element type of {formal} of {node.path} is not known")

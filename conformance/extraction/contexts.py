@@ -47,7 +47,7 @@ class Extract:
     @property
     def operator(self) -> str:
         """Its operators in words."""
-        names = " + ".join(node.operator.name for node in self.nodes)
+        names = " + ".join(node.subject.operator.name for node in self.nodes)
         return f"{names} with what quantizes around it" if self.quantized else names
 
 
@@ -56,7 +56,7 @@ def connected_nodes(nodes: Sequence[PortableNode]) -> list[Extract]:
 
     One gets the Y of another as its X, or both get the same X, or have the same weights.
     """
-    onnx_nodes = [node for node in nodes if not node.operator.domain]
+    onnx_nodes = [node for node in nodes if not node.subject.operator.domain]
     earlier = {number: _node_before(node, onnx_nodes) for number, node in enumerate(onnx_nodes)}
     before = {number: found for number, found in earlier.items() if found is not None}
     return [_connected(onnx_nodes, group[:_MOST], before) for group in _groups(onnx_nodes, before) if len(group) > 1]
@@ -81,8 +81,8 @@ _Tensor = tuple[int, str, str]
 
 def _tensors(node: PortableNode) -> dict[str, _Tensor]:
     """Return the inputs of a node by formal name."""
-    inputs = zip(node.operator.inputs, node.located.node.input, strict=False)
-    return {formal: (id(node.located.scope), name, formal) for formal, name in inputs if name}
+    inputs = zip(node.subject.operator.inputs, node.subject.located.node.input, strict=False)
+    return {formal: (id(node.subject.located.scope), name, formal) for formal, name in inputs if name}
 
 
 def _connected(nodes: Sequence[PortableNode], group: Sequence[int], before: Mapping[int, _Before]) -> Extract:
@@ -134,11 +134,11 @@ _Before = tuple[int, tuple[Move, ...]]
 
 def _node_before(node: PortableNode, nodes: Sequence[PortableNode]) -> _Before | None:
     """Return the node whose Y becomes the X of a node, and the moves in between; None without one."""
-    scope, name, moves = node.located.scope, node.flowing.get("X", ""), list[Move]()
+    scope, name, moves = node.subject.located.scope, node.flowing.get("X", ""), list[Move]()
     while name in scope.producers:
         producer = scope.nodes[scope.producers[name][0]]
         for number, candidate in enumerate(nodes):
-            is_producer = candidate.located.scope is scope and candidate.located.node is producer
+            is_producer = candidate.subject.located.scope is scope and candidate.subject.located.node is producer
             if is_producer and name == producer.output[0]:
                 return number, tuple(reversed(moves))
         if producer.op_type not in MOVES or domain_of(producer.domain):

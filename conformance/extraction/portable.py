@@ -22,7 +22,7 @@ from ...cases.axes.tensors import held
 from ...cases.directories.graph_reading import OneNode, read_model
 from ...cases.directories.reading import NotOneNode
 from ...cases.specs.model import dtype_named, element_type, finished, tensor_proto
-from ...reference import FORMATS, IllegalNode, OperatorVersion
+from ...reference import FORMATS, IllegalNode
 from ...reference.documents.tensors import Levels, Shape, sizes_known
 from ...reference.recurrent.computation import dequantized
 from ..checking.check import check_node
@@ -75,22 +75,14 @@ class PortableNode:
     elements: Mapping[str, str]
 
     @property
-    def located(self) -> Located:
-        return self.subject.located
-
-    @property
-    def operator(self) -> OperatorVersion:
-        return self.subject.operator
-
-    @property
     def path(self) -> str:
-        return self.located.path
+        return self.subject.located.path
 
     @property
     def weights(self) -> list[str]:
         """Formal names of its inputs that are the same in every run."""
-        given = {*self.constants, *self.flowing}
-        return [name for name in self.operator.inputs if name in given and held(self.operator, name)]
+        given, operator = {*self.constants, *self.flowing}, self.subject.operator
+        return [name for name in operator.inputs if name in given and held(operator, name)]
 
     @property
     def unknown_weights(self) -> list[str]:
@@ -235,7 +227,7 @@ def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int)
     if name in node.defaults:
         return node.defaults[name]
     shape = tuple(extent.value(sizes) for extent in node.formal[name])
-    key = f"{node.operator.name}/{node.path}/{name}/{number}"
+    key = f"{node.subject.operator.name}/{node.path}/{name}/{number}"
     if name == "sequence_lens":
         # From one step to all of them, the first row whole.
         steps = sizes["seq_length"]
@@ -247,7 +239,7 @@ def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int)
     form, exponent = FORMATS[node.elements[name]], 0
     if name == "X":
         exponent = _exponent(node, sizes)
-    elif node.operator.kind_of(name) == "T" and not name.startswith("initial_"):
+    elif node.subject.operator.kind_of(name) == "T" and not name.startswith("initial_"):
         # Weights for which sums of this many products are about 1.
         exponent = -round(math.log2(math.sqrt(max(sizes["hidden_size"], 1))))
     return uniform(key, shape, form.precision, exponent).astype(form.dtype)
@@ -255,7 +247,7 @@ def _input(node: PortableNode, name: str, sizes: Mapping[str, int], number: int)
 
 def _exponent(node: PortableNode, sizes: Mapping[str, int]) -> int:
     """Return the exponent of a."""
-    weights, form = {**node.defaults, **node.constants}, node.operator.tensors.get("W")
+    weights, form = {**node.defaults, **node.constants}, node.subject.operator.tensors.get("W")
     if "W" not in weights or form is None:
         return 0
     W = weights["W"].astype(np.float64)

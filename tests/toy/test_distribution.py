@@ -143,21 +143,10 @@ def test_a_fault_of_an_input_that_there_is_not_is_named_before_all_others(tmp_pa
     assert "(smooth_operator/__init__.py, line " in first
 
 
-def test_a_broken_one_is_left_out_and_named(tmp_path: Path) -> None:
-    site = installed(tmp_path / "site", "leaky_broken")
+def test_broken_operators_are_left_out_whole_and_named(tmp_path: Path) -> None:
+    """An exception, a violation without a clause, and an unreadable clause table each exclude only their operator."""
+    site = installed(tmp_path / "site", "leaky_broken", "broken")
     (site / "leaky_broken.py").write_text("raise RuntimeError('no document\\nat all')\n")
-    done = onnxspec(site, "list", "--op", "RNN", "--profile", "smoke")
-    assert done.returncode == 0, done.stderr
-    assert (
-        "operator 'leaky' of leaky 1.0 is left out: RuntimeError: no document at all (leaky_broken.py, line 1"
-        in done.stderr
-    )
-    assert "rnn-14.float32" in done.stdout
-
-
-def test_what_does_not_go_together_is_left_out_whole(tmp_path: Path) -> None:
-    """A violation without a clause, and a clause table that cannot be read, each exclude only their operator."""
-    site = tmp_path / "site"
     documented(installed(site, "leaky_operator"), ("attributes.decay", "attribute.decay"))
     documented(
         installed(site, "drippy_operator", "drippy"),
@@ -165,6 +154,8 @@ def test_what_does_not_go_together_is_left_out_whole(tmp_path: Path) -> None:
     )  # fmt: skip
     done = onnxspec(site, "clauses")
     assert done.returncode == 0, done.stderr
+    broken = "operator 'broken' of broken 1.0 is left out: RuntimeError: no document at all (leaky_broken.py, line 1"
+    assert broken in done.stderr
     assert "'leaky' of leaky 1.0 is left out: ValueError: violation 'attribute.decay': there is no cl" in done.stderr
     assert "'drippy' of drippy 1.0 is left out: ClauseError: " in done.stderr
     assert "lstm.equations" in done.stdout
