@@ -1,8 +1,7 @@
 """Adapters that other packages bring, found by their entry points in the group ``onnxspec.targets``.
 
-An entry point names a module, or a class in one: ``mine = "my_package.onnxspec_adapter"``. The module's source text
-travels to the worker like that of a shipped adapter, so it is found here and never imported: not even the package
-around it, which may well load a runtime.
+An entry point names a module, or a class in one: ``mine = "my_package.onnxspec_adapter"``. The worker gets the source
+text of the module. Neither it nor the package around it is imported here, because that may load a runtime.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ def test_a_target_that_one_machine_has_is_run_there(plan: Plan, address: str, tm
     assert {*outcome} == {probe.id for probe in plan.probes}
 
 
-def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path: Path) -> None:
+def test_an_interrupted_run_is_resumed(address: str, kin: dict[str, str], tmp_path: Path) -> None:
     plain = ("run", "-t", "backend:lengths_ignored", "--op", "LSTM-14", "--no-extra")  # several shards
     arguments = (*plain, "--scheduler", address, "--out", str(tmp_path / "run"))
     start = command_line(*arguments)
@@ -145,7 +145,9 @@ def test_what_is_interrupted_goes_on(address: str, kin: dict[str, str], tmp_path
         (b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", "another program listens there"),
     ],
 )
-def test_what_is_no_scheduler_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, greeting: bytes, reason: str) -> None:
+def test_another_program_at_the_address_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, greeting: bytes, reason: str
+) -> None:
     """Something else listens at the address: a server that waits for a request, or one with another protocol."""
     monkeypatch.setattr("onnxspec.conformance.cluster.connection._CONNECT_SECONDS", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as other:
@@ -207,7 +209,7 @@ def test_a_run_over_tls_is_the_run_here(farm: tuple[str, Certificates], tmp_path
 
 
 @pytest.mark.parametrize("whose", ["nobody", "somebody else"])
-def test_without_the_farm_s_certificates_nobody_gets_in(farm: tuple[str, Certificates], whose: str) -> None:
+def test_a_client_without_the_certificates_of_the_farm_is_refused(farm: tuple[str, Certificates], whose: str) -> None:
     address, accepted = farm
     others = dict.fromkeys(accepted) if whose == "nobody" else certificates()
     with (

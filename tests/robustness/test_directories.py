@@ -181,7 +181,7 @@ class Adapter:
     assert "1 not-run" in done.out
 
 
-def test_folders_below_the_deepest_are_told_once(tmp_path: Path) -> None:
+def test_folders_below_the_deepest_are_reported_once(tmp_path: Path) -> None:
     deep(tmp_path / "d")
     messages: list[str] = []
     assert probe_directories([tmp_path], messages.append) == []

@@ -98,7 +98,7 @@ def test_surroundings(kin: dict[str, str], few: list[str], tmp_path: Path, name:
         assert command(*options, "--resume", cwd=folder, environment=environment).code == 0
 
 
-def test_faults_have_their_words_without_docstrings(tmp_path: Path, kin: dict[str, str]) -> None:
+def test_faults_have_summaries_without_docstrings(tmp_path: Path, kin: dict[str, str]) -> None:
     script = "from onnxspec.reference import FAULTS; print(sum(map(len, (d.summary for d in FAULTS.values()))))"
     lengths = [
         int(subprocess.check_output([sys.executable, *options, "-c", script], env=kin)) for options in ((), ("-OO",))
@@ -131,7 +131,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_done_is_said_in_a_line(inside: Callable[..., Finished], tmp_path: Path, name: str) -> None:
+def test_an_impossible_request_is_refused_in_a_line(inside: Callable[..., Finished], tmp_path: Path, name: str) -> None:
     done = inside("run", "--profile", "smoke", *REFUSED[name])
     assert done.code in (2, 3), done.out
     (line,) = done.err.splitlines() if done.code == 2 else ["-"]

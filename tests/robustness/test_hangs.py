@@ -39,7 +39,7 @@ def test_nothing_that_is_sent_gives_a_case_more_time(tmp_path: Path) -> None:
     assert sum(outcome.key == "good" for outcome in ended) == len(ENDLESS) + 1
 
 
-def test_time_in_which_this_process_stands_still_is_nobody_s(tmp_path: Path) -> None:
+def test_time_in_which_this_process_is_stopped_does_not_count(tmp_path: Path) -> None:
     """The process is stopped (Ctrl-Z) for longer than a case's time limit while an answer is on its way."""
     code = os.fork()
     if code == 0:
@@ -79,7 +79,7 @@ def traited(words: str, *traits: str) -> Job:
 HANG = "time.sleep(1000)"
 
 
-def test_what_shares_something_with_what_hung_is_not_run_once_the_budget_is_spent(tmp_path: Path) -> None:
+def test_cases_that_share_traits_with_hung_ones_are_not_run_once_the_budget_is_spent(tmp_path: Path) -> None:
     jobs = [traited("", "a", "c"), traited(HANG, "a", "b"), traited("", "a"), traited(HANG, "b", "c")]
     jobs += [traited("", "c", "d"), *(traited(HANG, "b", str(k)) for k in range(150)), traited("", "d")]
     budget, target = HangBudget(2), program(tmp_path, time_limit=2.0)
@@ -92,7 +92,7 @@ def test_what_shares_something_with_what_hung_is_not_run_once_the_budget_is_spen
     assert statuses(target, traited(HANG, "b"), traited("", "a"), hangs=budget) == ["not-run", "ran"]
 
 
-def test_two_things_together_can_be_what_hangs(tmp_path: Path) -> None:
+def test_two_traits_together_can_cause_hangs(tmp_path: Path) -> None:
     jobs = [traited("", "a"), traited("", "b"), *[traited(HANG, "a", "b")] * 4, traited("", "a", "c")]
     expected = ["ran", "ran", "timed-out", "timed-out", "not-run", "not-run", "ran"]
     assert statuses(program(tmp_path, time_limit=2.0), *jobs, hangs=HangBudget(2)) == expected
@@ -103,7 +103,7 @@ TRAITS = st.frozensets(st.sampled_from("abcdef"), max_size=4)
 
 @given(st.lists(st.tuples(TRAITS, st.booleans()), max_size=30), st.integers(1, 5))
 @settings(max_examples=200, deadline=None)
-def test_the_budget_bounds_hangs_and_never_refuses_what_shares_nothing(
+def test_the_budget_bounds_hangs_and_never_refuses_cases_that_share_nothing(
     course: list[tuple[frozenset[str], bool]], hangs: int
 ) -> None:
     budget = HangBudget(hangs)

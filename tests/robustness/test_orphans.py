@@ -77,7 +77,7 @@ def test_nothing_that_a_target_starts_outlives_it(tmp_path: Path, make: Callable
     assert gone(str(tmp_path))
 
 
-def test_a_runtime_that_forks_and_comes_back_twice_costs_nobody_anything(tmp_path: Path) -> None:
+def test_a_runtime_that_forks_and_returns_twice_costs_no_job(tmp_path: Path) -> None:
     """After a fork in the runtime, a copy of the worker returns from it too, and would report a second time."""
     ended = outcomes(adapter(tmp_path), *["os.fork()", "", "os.fork()"] * 4)
     assert [(outcome.status, outcome.again) for outcome in ended] == [("ran", "")] * 12
@@ -110,7 +110,7 @@ def test_a_lost_connection_gets_a_second_try_which_is_recorded(tmp_path: Path) -
     assert ["255" in outcome.again for outcome in ended] == [False, True, True, False]
 
 
-def test_a_program_lost_before_it_began_is_told_of(tmp_path: Path) -> None:
+def test_a_program_lost_before_it_began_is_recorded(tmp_path: Path) -> None:
     """No job can be blamed, so the batch is sent again one by one; the first result records it."""
     mark = str(tmp_path / "mark")
     opening = f"""

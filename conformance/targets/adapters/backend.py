@@ -31,7 +31,7 @@ class Adapter:
         self.device: str = options["device"]
         if not self.name:
             raise ValueError("option 'module' is missing")
-        # A module that is not installed is looked for where the command was given, behind everything that is.
+        # A module that is not installed may be in the current folder, which comes last.
         if os.getcwd() not in sys.path:
             sys.path.append(os.getcwd())
         module = importlib.import_module(self.name)
@@ -56,10 +56,7 @@ class Adapter:
 
 
 def prepared(backend: Any, model: onnx.ModelProto, *device: str) -> Session:
-    """Prepare a model, on a device if one is given.
-
-    Where the backend has no `prepare` that works, every run goes through `run_model`.
-    """
+    """Prepare a model, by default on the backend's device. Without a working `prepare`, runs call `run_model`."""
     prepare = _own(backend, "prepare")
     result = failure = None
     if prepare is not None:
@@ -76,7 +73,7 @@ def prepared(backend: Any, model: onnx.ModelProto, *device: str) -> Session:
 
 
 class Session:
-    """A model in the hands of a backend."""
+    """A model that a backend prepared, or will run by `run_model`."""
 
     def __init__(self, model: Any, run: Any, failure: Exception | None = None, accepted: bool = False) -> None:
         self._inputs = [value.name for value in model.graph.input]
@@ -89,7 +86,7 @@ class Session:
 
     def run(self, feeds: dict[str, np.ndarray]) -> Any:
         """Return the results of the backend; a mapping is put into the graph's order."""
-        # A list has no names: where one default is fed, all are, so that each stands at its place.
+        # A list has no names: if one default is fed, all are, so that each has its position.
         given = {**self._defaults, **feeds} if feeds.keys() & self._defaults.keys() else feeds
         inputs = [_native(given[name]) for name in self._inputs if name in given]
         try:
@@ -97,9 +94,7 @@ class Session:
         except Exception as error:
             if self._accepted:
                 raise
-            # Both ways are closed: what `prepare` said about the model counts, if it said something.
-            failure = self._failure or error
-            # Nothing had accepted the model before.
+            failure = self._failure or error  # the message of `prepare` counts, if it has raised one
             failure.phase = "load"  # type: ignore[attr-defined]
             if failure is error:
                 raise
@@ -126,7 +121,7 @@ def _find_backend(module: Any) -> Any:
 
 
 def _own(backend: Any, name: str) -> Any:
-    """Return a function of the backend, unless it is only inherited from onnx's base class, whose own do nothing."""
+    """Return a function of the backend, unless it inherits that of onnx's base class, which does nothing."""
     function = getattr(backend, name, None)
     if not callable(function):
         return None
@@ -135,7 +130,7 @@ def _own(backend: Any, name: str) -> Any:
 
 
 def _native(array: np.ndarray) -> np.ndarray:
-    """bfloat16 bits as ml_dtypes' type, which backends that know bfloat16 take."""
+    """Return bfloat16 bits with the type of ml_dtypes."""
     if getattr(array, "element", None) != "bfloat16":
         return array
     import ml_dtypes

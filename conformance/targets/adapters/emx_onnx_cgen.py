@@ -1,5 +1,4 @@
-"""Adapter for emx-onnx-cgen, which writes a model as C; a C compiler makes a library of it, which is called.
-Package: emx-onnx-cgen.
+"""Adapter for emx-onnx-cgen, which writes a model as C; a C compiler makes a library of it. Package: emx-onnx-cgen.
 
 Options:
 
@@ -56,7 +55,7 @@ class Adapter:
         if self.compiler is None:
             raise RuntimeError("there is no C compiler {}".format(options["compiler"]))
         self.flags = [str(flag) for flag in options["flags"]]
-        # Beyond a threshold it leaves weights to a file of its own, which must be loaded before the first run.
+        # Above a threshold, it writes weights to a file that must be loaded before the first run.
         self.generator = cgen.Compiler(compilation.CompilerOptions(model_name=NAME, large_weight_threshold=0))
 
     def describe(self) -> dict[str, Any]:
@@ -132,7 +131,7 @@ class Session:
 
 
 def _parameters(text: str) -> list[tuple[str, str, str, bool]]:
-    """C type, name, dimensions and whether it is constant of each parameter of the generated function."""
+    """Return C type, name, dimensions and whether it is constant of each parameter of the generated function."""
     head = re.search(rf"^void {NAME}\((.*)\) \{{", text, flags=re.MULTILINE)
     if head is None:
         raise RuntimeError("the generated code has no function " + NAME)
@@ -146,8 +145,10 @@ def _parameters(text: str) -> list[tuple[str, str, str, bool]]:
 
 
 def _kept_apart(shape: list[int], dtype: Any) -> np.ndarray:
-    """Room for an output, with as much room before and behind it: code that writes past the end would otherwise write
-    into memory of another case, which is then accused."""
+    """Return an array for an output, with room before and behind it.
+
+    Otherwise code that writes past the end would change memory of another case, which would then be accused.
+    """
     count = int(np.prod(shape))
     margin = count + 4096
     return np.empty(count + 2 * margin, dtype)[margin : margin + count].reshape(shape)

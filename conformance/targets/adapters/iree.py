@@ -8,8 +8,7 @@ Options:
 ``flags`` (list)
     Further flags of the compiler.
 
-The model goes to the compiler in this process, as IREE's own importer writes it; to compile takes seconds a model.
-bfloat16 is handed over as bits under IREE's name for them.
+IREE's importer and compiler run in this process; compiling a model takes seconds. bfloat16 is passed as bits.
 
 Tested: iree-base-compiler and iree-base-runtime 3.13.0, on CPU.
 """
@@ -106,7 +105,7 @@ class Session:
             raise RuntimeError("the compiled model takes nothing in the place of a constant")
         try:
             results = self._function(*[self._tensor(feeds[name]) for name in self._names])
-        except (IndexError, ValueError, RuntimeError) as error:  # by which IREE tells the status of a call
+        except (IndexError, ValueError, RuntimeError) as error:  # IREE reports the status of a call by these
             raise RuntimeError(re.sub(r"^.*?\.c:\d+: ", "", str(error)).partition("; while ")[0]) from None
         return [np.array(value.to_host()) for value in (results if isinstance(results, (tuple, list)) else [results])]
 
@@ -126,7 +125,7 @@ class Session:
 
 @contextlib.contextmanager
 def _caught() -> Iterator[list[str]]:
-    """Collect the text that native code prints on standard error, in a list that is filled at the end."""
+    """Return a context with a list, which at the end gets the text that native code printed on standard error."""
     printed: list[str] = []
     kept = os.dup(2)
     with tempfile.TemporaryFile() as file:
@@ -141,7 +140,6 @@ def _caught() -> Iterator[list[str]]:
 
 
 def _reason(text: str) -> str:
-    """Return the first error that the compiler tells, without the types of this model, which differ from case to
-    case."""
+    """Return the first error of the compiler, without the types of this model, which differ between cases."""
     errors = re.findall(r"error: (.*)", text)
     return str(errors[0]).split(": %")[0] if errors else text.strip() or "the compiler gave up without a word"

@@ -1,7 +1,7 @@
 """Adapter for LiteRT, the runtime of TensorFlow Lite, behind the converter onnx2tf. Package: onnx2tf onnx. No options.
 
-onnx2tf makes LiteRT's own LSTM and RNN of these nodes, and plain operators of GRU; TensorFlow is not needed. What
-LiteRT's nodes hold from run to run is reset before each, as its makers say to do where a sequence begins.
+onnx2tf converts LSTM and RNN to LiteRT's own nodes, and GRU to plain operators, without TensorFlow. The variables of
+LiteRT's nodes are reset before each run, as its documents require at the start of a sequence.
 
 Tested: ai-edge-litert 2.1.2 with onnx2tf 2.6.9 (Python 3.12), on CPU.
 """

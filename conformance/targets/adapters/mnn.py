@@ -2,8 +2,8 @@
 
 Option ``precision`` (default "high"; "normal" and "low" let a device compute in less than the model's types).
 
-The converter is called in this process, by its library. The program mnnconvert is not: it installs a package from the
-network where it finds none, and reports its use to its makers.
+The library of the converter is called in this process. The program mnnconvert is not used, because it installs a
+package from the network and reports its use to its makers.
 
 Tested: MNN 3.6.1, on CPU.
 """
@@ -57,7 +57,7 @@ class Adapter:
             source, converted = os.path.join(folder, "model.onnx"), os.path.join(folder, "model.mnn")
             with open(source, "wb") as file:
                 file.write(model)
-            # Its answer is True whatever happened; what it writes tells.
+            # It always returns True; only the file shows whether it succeeded.
             words = ["", "-f", "ONNX", "--modelFile", source, "--MNNModel", converted, "--bizCode", "onnxspec"]
             converter.mnnconvert(words)
             if not os.path.exists(converted):

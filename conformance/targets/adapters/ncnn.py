@@ -1,10 +1,10 @@
 """Adapter for ncnn behind its converter pnnx, on the CPU. Package: ncnn onnx. No options.
 
-pnnx takes a recurrent node as exporters write it, with Squeeze (or, of two directions, Transpose and Reshape) behind Y,
-and weights as constants; ncnn has no batches. So the adapter adds these nodes, and runs rows one by one, each with
-its part of the inputs and without the dimension of rows. A converter that dies ends the worker, so that is no refusal.
+pnnx converts a recurrent node as exporters write it: constant weights, and behind Y a Squeeze (for two directions
+Transpose and Reshape). ncnn has no batches. So the adapter adds these nodes and runs rows one by one, each with its
+part of the inputs. A converter that dies ends the worker, so that this is no refusal.
 
-pnnx is a program in a package of that name: pip install --no-deps pnnx, since it asks for PyTorch and needs none.
+pnnx is a program in a package of that name: pip install --no-deps pnnx, since it requires PyTorch and does not use it.
 
 Tested: ncnn 1.0.20261020 with pnnx 20261020, on CPU.
 """
@@ -108,7 +108,7 @@ class Adapter:
 
 
 def _taken_out(proto: Any, names: set[str]) -> dict[str, np.ndarray]:
-    """Constants of these names, which become inputs, so that each row gets its own part."""
+    """Turn constants of these names into inputs, so that each row gets its part, and return their values."""
     held = {}
     declared = {value.name for value in proto.graph.input}
     for tensor in [tensor for tensor in proto.graph.initializer if tensor.name in names]:

@@ -40,8 +40,8 @@ from typing import Any
 
 import numpy as np
 
-# From 1.31 on the import starts a thread that collects what is sent to Microsoft. What is tested here is nobody else's
-# affair, and without that thread a process that has only loaded onnxruntime has none and can be forked (1.19 to 1.32).
+# From 1.31 on, the import starts a thread for telemetry. Without it, a process that has only loaded onnxruntime has no
+# further thread and can be forked (1.19 to 1.32).
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 ort: Any = importlib.import_module("onnxruntime")
 
@@ -51,7 +51,7 @@ SESSIONS = ("weights", "held", "several", "many", "refusals", "sizes")
 CPU = "CPUExecutionProvider"
 BFLOAT16 = 16  # TensorProto.BFLOAT16
 SURROUNDINGS = ("Cast", "QuantizeLinear", "DequantizeLinear", "Neg", "Add", "Squeeze", "Transpose", "Reshape")
-"""Operators that a wrap lane puts around a node, and what they are when nothing else is said of them."""
+"""Operators that a wrap puts around a node."""
 OPTION_DEFAULTS: dict[str, Any] = {
     "provider": CPU,
     "provider_options": {},
@@ -67,7 +67,7 @@ OPTION_DEFAULTS: dict[str, Any] = {
 
 
 class FellBackError(Exception):
-    """The model would run, or cannot be shown not to run, somewhere else than on the provider asked for."""
+    """Error for a model that did not run, or is not shown to have run, on the requested provider."""
 
     status = "fell-back"
 
@@ -100,7 +100,7 @@ class Adapter:
             )
         self.recorded = hasattr(ort.InferenceSession, "get_provider_graph_assignment_info")
         if self.provider in ("CUDAExecutionProvider", "TensorrtExecutionProvider") and hasattr(ort, "preload_dlls"):
-            ort.preload_dlls()  # CUDA's libraries may come from Python packages, where no loader looks
+            ort.preload_dlls()  # CUDA's libraries may come from Python packages
         self._session_options = self._make_session_options()
 
     def describe(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Adapter:
         }
 
     def prepare(self, model: bytes) -> Session:
-        """Create a session on the provider asked for, and on nothing else."""
+        """Create a session on the requested provider, and on no other."""
         if self.provider == CPU:
             return Session(self._create(model, self._session_options))
         if self.recorded:
@@ -130,7 +130,7 @@ class Adapter:
             if any(operator not in self.apart for _, operator, _ in nodes):
                 session.proof = _judge_placement(self.provider, nodes, "assignment record", self.apart)
                 return session
-            del session  # some providers leave no record of what they have compiled, and the profile shows it
+            del session  # some providers record nothing about nodes that they have compiled; the profile has them
         folder = tempfile.mkdtemp(prefix="onnxspec-")
         try:
             options = self._make_session_options()
@@ -152,7 +152,7 @@ class Adapter:
                 options.add_provider_for_devices(self.devices, chosen)
                 session = ort.InferenceSession(model, options)
             else:
-                # enable_fallback=0: otherwise a provider that fails is replaced by the CPU's without a word.
+                # enable_fallback=0: otherwise the CPU's provider silently replaces one that fails.
                 session = ort.InferenceSession(model, options, providers=[(self.provider, chosen)], enable_fallback=0)
         except Exception as error:
             if "fallback to CPU EP has been explicitly disabled" in str(error):
@@ -177,7 +177,7 @@ class Adapter:
         for path in self.custom_op_libraries:
             options.register_custom_ops_library(path)
         if self.provider != CPU:
-            # Even what stands around the node would make the session fail; then the record alone has to prove it.
+            # With nodes around it, the session would fail for those; then only the record can prove the placement.
             if not self.apart:
                 options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
             if self.recorded:
@@ -186,7 +186,7 @@ class Adapter:
 
 
 def _plug_in(provider: str, settings: dict[str, Any]) -> list[Any]:
-    """Register the library of a plug-in and choose the device to use. Raises RuntimeError where there is none."""
+    """Register the library of a plug-in and return its device. Raise RuntimeError if there is none."""
     if not hasattr(ort, "register_execution_provider_library"):
         raise RuntimeError(f"this onnxruntime {ort.__version__} has no plug-in providers; 1.23 and later have")
     library = settings["provider_library"]
@@ -233,7 +233,7 @@ class Session:
         return outputs
 
     def assigned_nodes(self) -> list[tuple[str, str, str]]:
-        """Return provider, operator and name of every node of which the session has recorded where it is."""
+        """Return provider, operator and name of every node in the session's record."""
         return [
             (part.ep_name, node.op_type, node.name)
             for part in self._session.get_provider_graph_assignment_info()
@@ -265,7 +265,7 @@ class ProfiledSession(Session):
         self._folder = folder
 
     def finish(self) -> None:
-        """Read the profile; `FellBackError` unless every node ran on the provider asked for."""
+        """Read the profile. Raise FellBackError unless every node ran on the requested provider."""
         try:
             with open(self._session.end_profiling(), encoding="utf-8") as file:
                 events = json.load(file)
@@ -280,8 +280,7 @@ class ProfiledSession(Session):
 
 
 def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: str, apart: tuple[str, ...] = ()) -> str:
-    """Return the proof that (provider, operator, name) of nodes proves; a part that a provider has compiled is one node
-    of a profile."""
+    """Return the proof from (provider, operator, name) of nodes. Raise FellBackError if a node ran elsewhere."""
     shown = "; ".join(f"{where}: {operator} {name}".strip() for where, operator, name in nodes)
     proof = "{}: {}".format(source, shown or "no node")
     counting = [(where, operator) for where, operator, _ in nodes if operator not in apart]
@@ -294,7 +293,7 @@ def _judge_placement(provider: str, nodes: list[tuple[str, str, str]], source: s
 
 
 def _array(value: Any) -> Any:
-    """Return a result as an array of its own; bfloat16 is read from memory, since `OrtValue.numpy` does not know it."""
+    """Return a result as a copy; bfloat16 is read from memory, since `OrtValue.numpy` does not support it."""
     if value.data_type() != "tensor(bfloat16)":
         return value.numpy()
     shape = tuple(value.shape())

@@ -1,7 +1,7 @@
 """Adapter for the module dnn of OpenCV, which imports ONNX models and runs them. Package: opencv-python-headless
 onnx. No options.
 
-It has neither bfloat16 nor float64: what it is handed of these it refuses.
+It refuses bfloat16 and float64.
 
 Tested: opencv-python-headless 5.0.0, on CPU.
 """
@@ -39,7 +39,7 @@ class Adapter:
 
     def prepare(self, model: bytes) -> Session:
         """Import `model`."""
-        proto = onnx.load_model_from_string(model)  # OpenCV tells outputs in an order of its own
+        proto = onnx.load_model_from_string(model)  # OpenCV has its own order of outputs
         try:
             net = cv2.dnn.readNetFromONNX(np.frombuffer(model, np.uint8))
         except cv2.error as error:
@@ -67,6 +67,6 @@ class Session:
 
 
 def _reason(text: str) -> str:
-    """Return the words of OpenCV without places in its sources and names of this model."""
+    """Return a message of OpenCV without positions in its sources and names of this model."""
     lines = [line.strip("> ").strip() for line in text.splitlines() if line.strip("> ")]
     return re.sub(r"OpenCV\([\d.a-z-]+\) \S+: error: ", "", " ".join(lines))

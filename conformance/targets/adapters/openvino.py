@@ -4,13 +4,11 @@ Options:
 
 ``device`` (default CPU)
 ``precision`` (default "accuracy")
-    The hint EXECUTION_MODE_HINT: "accuracy" has a device compute in the model's types. With "performance", OpenVINO's
-    own default, it may compute in less: on CPUs that have bfloat16 instructions float32 runs in bfloat16. A target that
-    asks for that declares ``accuracy = "bf16-math"``, or what its device does.
+    The hint EXECUTION_MODE_HINT. With "accuracy" a device computes in the model's types. With "performance", OpenVINO's
+    default, it may compute in lower precision: CPUs with bfloat16 instructions run float32 in bfloat16. Such a target
+    declares ``accuracy = "bf16-math"``, or the class of its device.
 ``config`` (table)
     Further properties to compile with, as OpenVINO names them.
-
-A node that OpenVINO cannot convert is refused in phase load, one that its plug-in cannot run mostly in phase run.
 
 Tested: openvino 2025.4.1 and 2026.4.1, on CPU.
 """
@@ -78,8 +76,7 @@ class Session:
 
     def __init__(self, compiled: Any, constants: frozenset[str]) -> None:
         self._constants = constants
-        # Inputs are found by their names in the ONNX graph. A constant has no port, even if it is an input there too,
-        # nor has an input that the conversion dropped.
+        # Constants have no port, even if the ONNX graph has them as inputs, nor have inputs that the conversion drops.
         self._ports = {name: port for port in compiled.inputs for name in port.get_names()}
         self._outputs = list(compiled.outputs)
         self._request = compiled.create_infer_request()
@@ -98,8 +95,8 @@ class Session:
 
 
 def _reason(text: str) -> str:
-    """Return the words of OpenVINO without the places in its sources and without the nodes that it has made of the
-    model's: both differ from case to case, and the reason stands behind them."""
+    """Return a message of OpenVINO without positions in its sources and names of its nodes, which differ between
+    cases."""
     message = re.sub(r"END: node: .*? CALLBACK HAS THROWN:\s*", "", text, flags=re.DOTALL)
     lines = [line.strip() for line in message.splitlines()]
     return " ".join(line for line in lines if line and not line.startswith("Exception from ")) or text
@@ -112,17 +109,14 @@ def _constants(converted: Any) -> frozenset[str]:
 
 
 def _tensor(array: np.ndarray) -> Any:
-    """Return an array as OpenVINO takes it; bfloat16 as bits under OpenVINO's own name for them.
-
-    The type is the array's: where it is not what the model says, that is OpenVINO's to refuse.
-    """
+    """Return an array as a tensor of OpenVINO, with bfloat16 as bits. OpenVINO itself refuses a wrong type."""
     if getattr(array, "element", None) == "bfloat16":
         return ov.Tensor(np.asarray(array, order="C").view(np.ndarray), list(array.shape), ov.Type.bf16)
     return ov.Tensor(np.asarray(array, order="C"))
 
 
 def _array(tensor: Any) -> Any:
-    """Return a result as an array of its own; bfloat16, which NumPy does not have, as bits."""
+    """Return a result as a copy; bfloat16, which NumPy does not have, as bits."""
     if tensor.get_element_type() != ov.Type.bf16:
         return np.array(tensor.data)
     return np.array(tensor.data).view([("bfloat16", np.uint16)])

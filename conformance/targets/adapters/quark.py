@@ -5,7 +5,7 @@ Options: ``library`` (path of the custom-op library; default: it is built once f
 amd-quark, by the compiler that the environment names in CXX), ``package`` (folder of the package, where it is not
 installed), and those of the adapter ``onnxruntime``.
 
-It travels bundled with two parts (:data:`.PARTS`): the adapter ``onnxruntime`` and ``quark_library``.
+Its source includes two parts (:data:`.PARTS`): the adapter ``onnxruntime`` and ``quark_library``.
 
 Tested: amd-quark 0.13 with onnxruntime 1.31.1, built by g++ 12.2.
 """
@@ -33,7 +33,7 @@ class Adapter:
             message = "AMD Quark's kernels for the CPU are what this target runs, not those of {}"
             raise ValueError(message.format(settings["provider"]))
         self.library = quark_library.quark_library(**{key: settings.pop(key) for key in OWN})
-        # A library for another onnxruntime may crash the process here: then this line is among its last output.
+        # A library for another onnxruntime may crash the process here; this line is then in its last output.
         print(f"registering {self.library.path} in onnxruntime {runtime.ort.__version__}")
         settings["custom_op_libraries"] = [*settings["custom_op_libraries"], self.library.path]
         self._runtime = runtime.Adapter(settings)

@@ -1,12 +1,10 @@
 """AMD Quark's custom-op library for onnxruntime: found, or built from the package's sources.
 
-The package ``amd-quark`` ships the operators of the domain ``com.amd.quark`` as C++ sources and compiles them with
-PyTorch's help when it is imported. Neither PyTorch nor the import is needed: the sources that are meant for the CPU and
-the headers of onnxruntime that lie beside them are enough for a compiler, in seconds and with the flags that the
-package itself uses.
+The package ``amd-quark`` has the operators of the domain ``com.amd.quark`` as C++ sources. When it is imported, it
+compiles them with PyTorch. Here neither is needed: a compiler builds the sources for the CPU in seconds, with the flags
+and the headers of onnxruntime that the package has.
 
-This module travels to the target's interpreter together with the adapter ``quark``, so it imports the standard library
-only and works under Python 3.8.
+The source of this module is sent with that of the adapter ``quark``: only the standard library, and Python 3.8.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Option ``platform`` (default rk3588): the NPU, by the toolkit's name. Tensors of numbers are float16 there, so a target
 declares ``accuracy = "f16-storage"``.
 
-The toolkit takes a model from a file, and compiles it anew for each. Shapes that a model leaves open it refuses.
+The toolkit reads a model from a file and compiles it. It refuses symbolic shapes.
 
 Tested: rknn-toolkit2 2.5.0 (Python 3.11, NumPy 1.26, onnx 1.18, protobuf 4.25, PyTorch 2.4).
 """
@@ -88,6 +88,6 @@ def _require(code: Any, step: str) -> None:
 
 
 def _reason(text: str) -> str:
-    """Return the words of the toolkit without colours and places in its sources: of a traceback the last line."""
+    """Return the last line of a message of the toolkit, without colours."""
     lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines() if line.strip()]
     return lines[-1] if lines else "the toolkit gives no reason"

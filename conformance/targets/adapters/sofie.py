@@ -1,5 +1,4 @@
-"""Adapter for SOFIE, which writes a model as C++; a C++ compiler makes a library of it, which is called.
-Package: sofie onnx.
+"""Adapter for SOFIE, which writes a model as C++; a C++ compiler makes a library of it. Package: sofie onnx.
 
 Options:
 
@@ -146,7 +145,7 @@ class Session:
 
 
 def _parameters(text: str) -> list[tuple[str, str]]:
-    """C++ type and name of each parameter of the generated function behind its session."""
+    """Return C++ type and name of each parameter of the generated function, without its session."""
     head = _FUNCTION.search(text)
     if head is None:
         raise RuntimeError("the generated code has no function doInfer")
@@ -160,8 +159,10 @@ def _parameters(text: str) -> list[tuple[str, str]]:
 
 
 def _kept_apart(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Room for an output, zeros as in the generated `infer`, with as much room before and behind it: code that writes
-    past the end would otherwise write into memory of another case, which is then accused."""
+    """Return zeros for an output, as in the generated `infer`, with room before and behind it.
+
+    Otherwise code that writes past the end would change memory of another case, which would then be accused.
+    """
     count = int(np.prod(shape))
     margin = count + 4096
     return np.zeros(count + 2 * margin, dtype)[margin : margin + count].reshape(shape)

@@ -2,8 +2,7 @@
 
 Option ``runtime`` (default "default", which is the CPU; "cuda" and "metal" where the build has them).
 
-tract reads a model from a file, so each is written to a temporary one. It has float16, float32 and float64, and no
-bfloat16: such models it refuses. Shapes that the model leaves open stay symbols of tract's own.
+tract reads a model from a temporary file. It has float16, float32 and float64, and refuses bfloat16.
 
 Tested: tract 0.23.9.
 """
@@ -87,5 +86,5 @@ def _tensor(array: np.ndarray) -> Any:
 
 
 def _reason(text: str) -> str:
-    """Return the words of tract without the numbers of its nodes, which differ from case to case."""
+    """Return a message of tract without the numbers of its nodes, which differ between cases."""
     return re.sub(r"#\d+ ", "", text)

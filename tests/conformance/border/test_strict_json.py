@@ -69,7 +69,7 @@ def test_malformed_or_large_values_and_wrong_types_are_refused(kind: Any, text: 
 @pytest.mark.parametrize(
     "text", [str(2**63 - 1), str(-(2**63)), '"[[[[' + "[" * 400 + '"', '"\\ud800"', "[0.1, 1e-999]"]
 )
-def test_what_is_odd_but_clear_is_read_as_json_reads_it(text: str) -> None:
+def test_odd_but_valid_json_is_read(text: str) -> None:
     assert parse(text) == json.loads(text)
 
 
@@ -87,7 +87,7 @@ JSON = st.recursive(
 
 @settings(deadline=None)  # another process may use the processor
 @given(JSON)
-def test_what_is_written_is_read_again(value: Any) -> None:
+def test_encoded_values_are_read_again(value: Any) -> None:
     assert parse(encode(value)) == value
     assert parse(encode(value, indent=2).encode("ascii")) == value
 

@@ -71,7 +71,7 @@ def test_shards_make_the_run_that_one_machine_makes(plan: Plan, tmp_path: Path) 
         assert results(execute(replace(plan, targets=remote.plan.targets), writer)) == results(local)
 
 
-def test_what_is_required_is_asked_of_the_merged_run(plan: Plan, tmp_path: Path) -> None:
+def test_requirements_apply_to_the_merged_run(plan: Plan, tmp_path: Path) -> None:
     selection = replace(plan.selection, cases=plan.selection.cases[:2])
     passing = planned(selection, [parse_target("onnx-reference")])
     refused = frozenset({(f"{probe.op}-{probe.version}", probe.type) for probe in passing.probes})
@@ -125,7 +125,7 @@ def test_a_plan_of_two_targets_or_of_a_shard_is_refused(plan: Plan, tmp_path: Pa
             run_shards(wrong, tmp_path / "run", Here())
 
 
-def test_a_scheduler_that_is_not_there_is_told_in_a_line(
+def test_a_missing_scheduler_is_reported_in_a_line(
     inside: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("distributed")

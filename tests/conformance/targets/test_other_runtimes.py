@@ -97,7 +97,7 @@ def judged(target: Target, *probes: Probe | CaseSpec) -> list[CaseRun]:
     ],
     ids=str,
 )
-def test_what_becomes_of_a_node(name: str, op: str, change: dict[str, Any], verdict: Verdict) -> None:
+def test_verdicts_of_nodes(name: str, op: str, change: dict[str, Any], verdict: Verdict) -> None:
     """The adapters work; the lists of known failures and `tox run -m matrix` have the faults of their runtimes."""
     spec = replace(CaseSpec(op, 14, T=4, N=3, I=2, H=5, bias=True), **change)
     (case_run,) = judged(runtime(name), spec)
@@ -153,7 +153,7 @@ def test_tensors_go_in_and_come_out_in_the_graphs_order(name: str, element: str)
         ("rknn", {"device": "rk1"}, "unknown option"),
     ],
 )
-def test_a_wrong_option_is_told(name: str, option: dict[str, str], complaint: str) -> None:
+def test_a_wrong_option_is_refused(name: str, option: dict[str, str], complaint: str) -> None:
     with TargetProcess(runtime(name, **option)) as process, pytest.raises(TargetUnavailable, match=complaint):
         process.start()
 

@@ -122,7 +122,7 @@ def test_a_model_with_its_own_quantizing_operators_runs_and_is_right(
     assert verdicts == {"rnn": "pass", "rnn~qdq": "pass"}
 
 
-def test_the_adapter_says_what_it_cannot_do() -> None:
+def test_the_adapter_refuses_unknown_options_and_other_providers() -> None:
     with pytest.raises(ValueError, match=r"unknown option 'libary'; known: .*library.*threads"):
         load({"libary": "x"})
     with pytest.raises(ValueError, match="CPU"):

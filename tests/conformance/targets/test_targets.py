@@ -123,7 +123,7 @@ def test_onnxruntime_takes_its_options() -> None:
         ("backend", {"module": "onnxruntime.backend", "device": 0}, "option 'device' must be a text, is 0"),
     ],
 )
-def test_an_option_of_another_kind_is_refused_with_what_it_must_be(
+def test_an_option_of_another_type_is_refused_with_the_right_type(
     adapter: str, options: dict[str, Any], complaint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RUST_BACKTRACE", "")  # which tract's adapter sets
@@ -212,7 +212,7 @@ def test_a_backend_class_and_one_without_prepare_are_driven() -> None:
 
 
 @pytest.mark.usefixtures("backends")
-def test_what_a_backend_without_prepare_raises_first_is_said_before_it_has_accepted_anything() -> None:
+def test_a_backend_without_prepare_refuses_in_phase_load_until_it_has_accepted_a_model() -> None:
     jobs = (Job("k", identity("float"), ({"X": value},)) for value in (ONES[0], ONES))
     _, (first, later) = run(parse_target("backend:breaking"), *jobs)
     assert [(o.status, o.phase) for o in (first, later)] == [("refused", "load"), ("refused", "run")]
@@ -369,7 +369,7 @@ def test_there_is_an_example_for_every_configuration_of_amd() -> None:
     assert {f"{name}ExecutionProvider" for name in ("ROCM", "MIGraphX", "VitisAI")} <= providers
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_targets_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TargetError, match="cannot be read: No such file"):
         parse_target("x", tmp_path / "none.toml")
 

@@ -164,7 +164,7 @@ def test_a_class_of_another_name_and_a_package_in_an_archive(tmp_path: Path, mon
         ("math", "has no source text"),
     ],
 )
-def test_one_that_is_not_to_be_had_is_told(
+def test_an_adapter_without_source_is_refused(
     point: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path / "site", f"sample = {point}")
@@ -178,7 +178,9 @@ def test_one_that_is_not_to_be_had_is_told(
 
 
 @pytest.mark.usefixtures("sample")
-def test_two_of_one_name_are_told_and_ours_stay_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_adapters_of_one_name_are_refused_and_shipped_ones_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     install(
         tmp_path / "other",
         "sample = sample_runtime.onnxspec_adapter\nonnxruntime = sample_runtime.onnxspec_adapter",
@@ -250,7 +252,7 @@ RESULTS = "        results = self.evaluator.run(None, given)\n"
           for line in ("from . import part", "import onnxspec", "from onnxspec.conformance import worker")],
     ],
 )  # fmt: skip
-def test_the_kit_finds_what_an_adapter_spoils(test: str, old: str, new: str, said: str, tmp_path: Path) -> None:
+def test_the_kit_finds_faults_of_adapters(test: str, old: str, new: str, said: str, tmp_path: Path) -> None:
     """Two adapters without a message do nothing wrong."""
     assert old in ADAPTER
     (tmp_path / "broken.py").write_text(ADAPTER.replace(old, new))

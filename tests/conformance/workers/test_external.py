@@ -98,7 +98,7 @@ def test_the_documents_frames_are_those_of_the_code() -> None:
     assert types == ["hello", "start", "ready", "run", "began", "report"]
 
 
-def test_the_documents_exchange_is_what_happens(tmp_path: Path) -> None:
+def test_the_documented_exchange_happens_byte_by_byte(tmp_path: Path) -> None:
     """A program that sends the documented bytes receives the documented answers, byte by byte."""
     hello, start, ready, run_, began, report = blocks()
     (tmp_path / "player.py").write_text(
@@ -143,7 +143,7 @@ def test_the_documents_exchange_is_what_happens(tmp_path: Path) -> None:
 # A program written from the documentation
 
 
-def test_it_is_told_what_the_table_says(fake: Target, tmp_path: Path) -> None:
+def test_a_program_receives_the_settings_of_its_table(fake: Target, tmp_path: Path) -> None:
     with TargetProcess(fake) as process:
         description = process.start()
     assert Path(description.pop("folder")) == tmp_path
@@ -177,7 +177,7 @@ def test_arrays_of_every_type_and_shape_go_there_and_back(fake: Target) -> None:
         assert got.tobytes() == must.tobytes()
 
 
-def test_what_it_reports_is_what_there_is(fake: Target) -> None:
+def test_reports_of_a_program_become_outcomes(fake: Target) -> None:
     orders = [
         "report.update(status='refused', phase='load', message='not this one'); lists[:], parts = [[]], []",
         "report.update(status='fell-back', message='ran on the CPU', proof='node 1: CPU')",
@@ -286,7 +286,7 @@ def test_the_protocol_in_javascript(scripted: Target) -> None:
     ("words", "status", "message"),
     [("trap", "crashed", "SIGABRT"), ("exit", "crashed", "exit code 3"), ("loop", "timed-out", "no answer within 2 s")],
 )
-def test_what_ends_javascript_costs_one_job(scripted: Target, words: str, status: str, message: str) -> None:
+def test_a_fault_in_javascript_costs_one_job(scripted: Target, words: str, status: str, message: str) -> None:
     before, ended, after = outcomes(replace(scripted, time_limit=2.0), "", words, "")
     assert (before.status, ended.status, after.status) == ("ran", status, "ran")
     assert message in ended.message
@@ -314,7 +314,7 @@ class TestOnnxruntimeWeb(AdapterContract):
     ],
     ids=str,
 )
-def test_what_becomes_of_an_lstm_in_onnxruntime_web(web: Target, change: dict[str, Any], verdict: Verdict) -> None:
+def test_verdicts_of_an_lstm_in_onnxruntime_web(web: Target, change: dict[str, Any], verdict: Verdict) -> None:
     spec = replace(CaseSpec("LSTM", 14, T=4, N=3, I=2, H=5, bias=True, initial="all"), **change)
     with TargetProcess(web) as process:
         description = process.start()

@@ -38,7 +38,7 @@ def test_after_a_crash_workers_are_forked_and_the_first_is_not(tmp_path: Path) -
     assert forked(target(tmp_path)) == [[False], "crashed", [True]]
 
 
-def test_forked_and_started_workers_answer_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_forked_and_started_workers_return_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     codes = ("", DIE, "", ENVIRONMENT, "os._exit(7)", DIE, "")
     by_fork = outcomes(target(tmp_path), *codes)
@@ -51,7 +51,7 @@ def test_forked_and_started_workers_answer_alike(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("more", ["", FORKS])
 @pytest.mark.parametrize("callers", ["", "3"])
-def test_one_thread_is_what_numpy_finds_and_the_runtime_finds_the_callers(
+def test_numpy_loads_with_one_thread_and_the_runtime_gets_the_callers_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, callers: str
 ) -> None:
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
@@ -77,13 +77,13 @@ def test_others_are_started(tmp_path: Path, more: str) -> None:
     assert forked(target(tmp_path, more)) == [[False], "crashed", [False]]
 
 
-def test_a_target_that_is_told_not_to_is_not_forked(tmp_path: Path) -> None:
+def test_a_process_without_a_fork_server_starts_its_workers(tmp_path: Path) -> None:
     with TargetProcess(target(tmp_path)) as process:
         process.forks = None
         assert [returned(outcome) for outcome in process.run(map(job, (DIE, WHO)))] == ["crashed", [False]]
 
 
-def test_processes_of_a_target_share_what_forks_and_leave_nothing_behind(tmp_path: Path) -> None:
+def test_processes_of_a_target_share_a_fork_server_and_leave_no_process_behind(tmp_path: Path) -> None:
     chosen, answers, pids = target(tmp_path), [], []
     with ForkServer() as forks:
         for codes in ((WHO,), (DIE, WHO), (WHO,), (WHO,)):

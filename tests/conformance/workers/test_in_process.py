@@ -85,7 +85,7 @@ RIGHT = [reference, as_mapping, Backend, Backend(), OnlyRuns, SimpleNamespace(pr
 
 
 @pytest.mark.parametrize("runner", RIGHT, ids=["function", "mapping", "class", "object", "run_model", "module"])
-def test_whatever_computes_outputs(runner: Any) -> None:
+def test_functions_and_backends_that_conform(runner: Any) -> None:
     assert_conforms(RAGGED, runner)
     case = build_case(RAGGED)
     assert_conforms(case.trial.model, runner, inputs=dict(case.trial.feeds[0].fed))
@@ -127,13 +127,13 @@ def writes(outputs: list[Any], inputs: dict[str, Any]) -> list[Any]:
         (writes, "the run changed its inputs: X"),
     ],
 )
-def test_what_is_wrong_with_the_form(change: Any, message: str) -> None:
+def test_outputs_of_a_wrong_form_are_named(change: Any, message: str) -> None:
     error = failure_of(RAGGED, spoilt(change))
     assert error.judgement.verdict is (Verdict.INPUT_MODIFIED if change is writes else Verdict.MALFORMED)
     assert message in str(error)
 
 
-def test_runs_that_differ_are_told_from_wrong_ones() -> None:
+def test_runs_that_differ_are_unstable_and_not_wrong() -> None:
     added = [np.float32(1), np.float32(0)]
     error = failure_of(RAGGED, spoilt(lambda outputs, inputs: [outputs[0] + added.pop(), outputs[1]]))
     assert error.judgement.verdict is Verdict.UNSTABLE

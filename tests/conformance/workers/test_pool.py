@@ -25,7 +25,7 @@ def doubled_elsewhere(here: int, number: int) -> tuple[int, bool]:
     return 2 * number, os.getpid() != here
 
 
-def test_results_are_the_same_whoever_breaks_off_and_no_process_is_left_behind() -> None:
+def test_results_are_complete_if_processes_fail_and_no_process_is_left_behind() -> None:
     read: list[int] = []
 
     def pieces() -> Iterator[int]:
@@ -93,7 +93,7 @@ with Pool(2, alone=3) as pool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the system does not say which processes one has")
-def test_what_forks_is_loaded_ahead_where_there_is_enough_to_do_and_not_otherwise() -> None:
+def test_the_fork_server_is_loaded_ahead_only_if_enough_pieces_are_expected() -> None:
     few, enough = subprocess.check_output([sys.executable, "-c", EXPECTING], text=True, timeout=60).split()
     assert few == "0"
     assert int(enough) > 0

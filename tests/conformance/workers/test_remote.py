@@ -162,7 +162,7 @@ def spy(box: Box, tmp_path: Path) -> Target:
     return adapter(tmp_path, SPY, {"VARIABLE": 'it\'s a "test" $HOME'}, command=box.command, time_limit=3.0)
 
 
-def test_nothing_is_there_but_what_the_protocol_brought(box: Box, spy: Target) -> None:
+def test_a_remote_worker_has_only_files_of_the_protocol(box: Box, spy: Target) -> None:
     with TargetProcess(spy) as process:
         description = process.start()
         (outcome,) = process.run([job("print('doing this')")])

@@ -136,7 +136,7 @@ def test_a_session_that_goes_wrong_is_found_out(tmp_path: Path, fault: str) -> N
 
 
 @pytest.mark.parametrize("declared", [(), ("held", "word-of-a-later-version")])
-def test_what_an_adapter_does_not_declare_is_not_tried(tmp_path: Path, declared: tuple[str, ...]) -> None:
+def test_abilities_that_an_adapter_does_not_declare_are_not_tried(tmp_path: Path, declared: tuple[str, ...]) -> None:
     plain = job_of(build_case(SPEC).trial)
     mine = target(tmp_path, sessions=declared)
     first, *ended, last = outcomes(mine, plain, *map(job_of, TRIALS.values()), plain)

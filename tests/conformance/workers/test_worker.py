@@ -106,7 +106,7 @@ MALFORMED = {
 }
 
 
-def test_faults_of_form_are_told_and_do_not_end_the_worker(target: Target) -> None:
+def test_malformed_outputs_are_reported_and_do_not_end_the_worker(target: Target) -> None:
     seen = {outcome.key: outcome for outcome in outcomes(target, *MALFORMED, "outputs = [x, x]")}
     assert {outcome.status for outcome in seen.values()} == {"ran"}
     for code, defect in MALFORMED.items():
@@ -146,7 +146,7 @@ REFUSALS = {
 """Status, phase, beginning of the message, and whether the exception indicates a bug of the program."""
 
 
-def test_a_program_that_breaks_is_told_from_one_that_refuses(target: Target) -> None:
+def test_bugs_of_a_program_are_distinguished_from_refusals(target: Target) -> None:
     for outcome in outcomes(target, *REFUSALS):
         status, phase, message, breaks = REFUSALS[outcome.key]
         assert (outcome.status, outcome.phase) == (status, phase)
@@ -182,7 +182,7 @@ NUMPYS_WORDS = {
 }
 
 
-def test_what_an_adapter_raises_itself_is_its_word() -> None:
+def test_an_exception_that_the_adapter_raises_is_a_refusal() -> None:
     source = (
         "class Adapter:\n"
         "    def __init__(self, options): pass\n"
@@ -206,7 +206,7 @@ os.write(2, b"to stderr")
 """
 
 
-def test_what_is_printed_stays_with_its_job(target: Target) -> None:
+def test_printed_text_belongs_to_its_job(target: Target) -> None:
     before, chatty, much, after = outcomes(target, "", PRINTING, "print('first ' + 'x' * 1000000 + ' last')", "")
     for text in ("\\xff\\x00 raw ONXSPEC1 \\x1b[31m", "from Python", "from C", "to stderr"):
         assert text in chatty.captured
