@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,16 @@ def registry() -> Iterator[None]:
     FAULTS.update(known)
 
 
+def _node(name: str, op: str, kind: str) -> tuple[Node, Mapping[str, Any]]:
+    """Return the node of a situation and its inputs."""
+    trial = situation(name, op, kind).trial
+    return trial.node, trial.feeds[0].inputs
+
+
+def _run(fault: Fault, op: str, kind: str) -> dict[str, Any]:
+    return run_fault(fault, *_node("rich", op, kind))
+
+
 def _unchanged(computation: Any) -> Any:
     return computation
 
@@ -93,9 +103,8 @@ def test_what_is_registered_can_be_run(registry: None, register: Any) -> None:
     assert registered.applies("RNN", 7)
     assert not registered.applies("RNN", 22)
     assert not registered.applies("LSTM", 7)
-    case = situation("rich", "RNN", "float32")
-    right = evaluate(case.trial.node, case.trial.feeds[0].inputs)
-    outputs = run_fault(registered, case.trial.node, case.trial.feeds[0].inputs)
+    right = evaluate(*_node("rich", "RNN", "float32"))
+    outputs = _run(registered, "RNN", "float32")
     assert all(np.array_equal(outputs[n], right[n].astype(np.float32)) for n in outputs)
 
 
@@ -127,11 +136,6 @@ def test_a_fault_applies_to_versions_that_its_clause_holds_for_and_to_types_it_c
     assert "gru.gates.rzh" not in half
 
 
-def _run(fault: Fault, op: str, kind: str, **more: Any) -> dict[str, Any]:
-    case = situation("rich", op, kind)
-    return run_fault(fault, case.trial.node, case.trial.feeds[0].inputs, **more)
-
-
 @pytest.mark.parametrize("op", OPERATORS)
 def test_faults_are_deterministic(op: str) -> None:
     for chosen in faults_of(op, 22, "float32"):
@@ -146,8 +150,7 @@ def test_faults_are_deterministic(op: str) -> None:
     ["bias.ignored", "weights.recurrent-ignored", "lengths.first-row", "activations.ignored", "sizes.last-unit-odd"],
 )
 def test_a_faulty_step_starts_from_the_reported_state(id: str, op: str) -> None:
-    case = situation("rich", op, "float64")
-    c = computation_of(case.trial.node, case.trial.feeds[0].inputs)
+    c = computation_of(*_node("rich", op, "float64"))
     free = layered(Compute(), [FAULTS[id]], {})(c)
     Y = reported_steps(c, free)
     again = layered(Compute(Y), [FAULTS[id]], {})(c)
@@ -159,8 +162,7 @@ def test_a_faulty_step_starts_from_the_reported_state(id: str, op: str) -> None:
 
 
 def test_memory_is_the_sessions() -> None:
-    case = situation("plain", "RNN", "float32")
-    node, inputs = case.trial.node, case.trial.feeds[0].inputs
+    node, inputs = _node("plain", "RNN", "float32")
     memory: dict[str, Any] = {}
     keeping = FAULTS["session.state-kept"]
     first, second = (run_fault(keeping, node, inputs, memory=memory) for _ in range(2))
@@ -170,8 +172,7 @@ def test_memory_is_the_sessions() -> None:
 
 
 def test_only_what_is_handed_over_and_can_be_written_to_is_changed() -> None:
-    case = situation("rich", "LSTM", "float32")
-    node, inputs = case.trial.node, case.trial.feeds[0].inputs
+    node, inputs = _node("rich", "LSTM", "float32")
     before = {n: a.copy() for n, a in inputs.items()}
     chosen = FAULTS["inputs.x-overwritten"]
     fed = {"X": inputs["X"].copy()}
@@ -183,18 +184,8 @@ def test_only_what_is_handed_over_and_can_be_written_to_is_changed() -> None:
 
 def test_outputs_that_are_left_out_are_missing_and_other_types_stay() -> None:
     assert "Y_h" not in _run(FAULTS["outputs.last-hidden-missing"], "GRU", "float16")
-    kinds = {a.dtype for a in _run(FAULTS["outputs.float32"], "GRU", "float16").values()}
-    assert kinds == {np.dtype(np.float32)}
-    assert {a.dtype for a in _run(FAULTS["bias.ignored"], "GRU", "bfloat16").values()} == {
-        np.dtype(FORMATS["bfloat16"].dtype)
-    }
-
-
-def test_an_illegal_node_is_refused_before_anything_is_computed() -> None:
-    node = Node("RNN", 22, {"direction": "sideways"})
-    inputs = {"X": np.zeros((1, 1, 1), np.float32)} | {n: np.zeros((1, 1, 1), np.float32) for n in "WR"}
-    with pytest.raises(ValueError, match="sideways"):
-        run_fault(FAULTS["bias.ignored"], node, inputs)
+    for id, kind, returned in (("outputs.float32", "float16", "float32"), ("bias.ignored", "bfloat16", "bfloat16")):
+        assert {a.dtype for a in _run(FAULTS[id], "GRU", kind).values()} == {FORMATS[returned].dtype}
 
 
 SHAPE: dict[str, Any] = {"T": 4, "N": 3, "I": 2, "H": 5, "outputs": ("Y", "Y_h"), "seed": 3}
@@ -217,6 +208,8 @@ AFFINE: dict[str, Any] = {"activations": ("Affine", "Affine", "Tanh"), "alpha": 
         ("tanh.clamped-below-3", "RNN", LARGE),
         ("coefficients.by-name", "LSTM", {**SHAPE, **AFFINE}),
         ("lengths.longest-of-4", "RNN", {**SHAPE, "N": 6, "lengths": "ragged"}),
+        ("gru.reset-gate.on-bias", "GRU", {**SHAPE, "bias": True}),
+        ("gru.reset-gate.on-bias@forward", "GRU", {**SHAPE, "bias": True, "direction": "bidirectional"}),
     ],
 )
 def test_a_fault_beside_the_table_explains_what_it_does(id: str, op: str, fields: dict[str, Any]) -> None:
@@ -245,8 +238,7 @@ CONVENTIONS = [d for d in FAULTS.values() if d.topic == "padding.zero"]
 @pytest.mark.parametrize("fault", CONVENTIONS, ids=lambda d: d.id)
 def test_what_breaks_a_convention_alone_is_no_fault_but_a_finding(fault: Fault, op: str) -> None:
     for kind in FORMATS:
-        case = situation("rich", op, kind)
-        node, inputs = case.trial.node, case.trial.feeds[0].inputs
+        node, inputs = _node("rich", op, kind)
         outputs = run_fault(fault, node, inputs)
         assert worst_ratio(node, inputs, outputs) <= 1
         broken = [e for e in expect(node, inputs, outputs) if compare(e, outputs[e.output]).worst > 4]
