@@ -31,8 +31,6 @@ from ..situations import (
 
 TYPES = tuple(FORMATS)
 NO_COMPLEMENT = ("difference", "in-turn")
-MIXED = ["HardSigmoid", "ScaledTanh", "LeakyRelu", "Sigmoid", "Softsign", "Affine"]
-OTHERS = ["Elu", "Softplus", "Relu", "ThresholdedRelu", "Elu", "Relu"]
 
 
 class Wide(Kernel):
@@ -57,28 +55,6 @@ def test_sums_in_float32_are_those_of_float64_each_rounded(order: str, kind: str
 
 @pytest.mark.parametrize("op", OPERATORS)
 @pytest.mark.parametrize("kind", TWO_TYPES)
-@pytest.mark.parametrize("style", STYLES.values(), ids=lambda s: s.name)
-def test_every_style_passes_with_every_structural_variant(style: Style, kind: str, op: str) -> None:
-    count = len(CELLS[op].activations)
-    variants: list[dict[str, Any]] = [
-        *variants_of(op),
-        {"clip": 0.3},
-        {
-            **variants_of(op)[-1],
-            "activations": MIXED[: 2 * count],
-            "activation_alpha": [0.3, 1.5, -0.5, 0.7][: count + 1],
-            "activation_beta": [0.4, 0.8, 0.3][:count],
-        },
-        {"activations": OTHERS[-2 * count :], "activation_alpha": [0.7, 0.2][: 2 * count]},
-    ]
-    inputs = inputs_for(kind, (3, 3, 6, 17), op=op, directions=2, optional=optional_of(op), lengths=[2, 3, 1])
-    for variant in variants:
-        node = Node(op, 22, {"direction": "bidirectional", **variant}, outputs_of(op))
-        assert worst_ratio(node, inputs, run_kernel(node, inputs, style)) <= 1, variant
-
-
-@pytest.mark.parametrize("op", OPERATORS)
-@pytest.mark.parametrize("kind", TWO_TYPES)
 @pytest.mark.parametrize(("name", "T", "H"), [
     ("library", 500, 128), ("saturating", 50, 128), ("forward", 5, 128), ("fused", 5, 128),
     ("stored-sums-edge", 5, 128), ("divided", 100, 7), ("reciprocal", 500, 5), ("lanes", 200, 8),
@@ -87,11 +63,10 @@ def test_large_sizes_and_long_sequences(name: str, T: int, H: int, kind: str, op
     if op != "LSTM":
         T, H = max(5, T // 5), max(5, H // 2)
     inputs = inputs_for(kind, (T, 2, 6, H), op=op, optional=("B", "P") if T < 30 else ("B",), lengths=[T, T - 3])
-    for variant in variants_of(op)[-1:]:
-        node = Node(op, 22, {"hidden_size": H, **variant}, outputs_of(op))
-        outputs = run_kernel(node, inputs, STYLES[name])
-        assert worst_ratio(node, inputs, outputs) <= 1
-        assert judged_share(node, inputs, outputs) == 1
+    node = Node(op, 22, {"hidden_size": H, **variants_of(op)[-1]}, outputs_of(op))
+    outputs = run_kernel(node, inputs, STYLES[name])
+    assert worst_ratio(node, inputs, outputs) <= 1
+    assert judged_share(node, inputs, outputs) == 1
 
 
 # Situations of GRU: extreme gates, states that cancel, states that leave the range.
@@ -153,7 +128,9 @@ def numbers(least: float, most: float) -> SearchStrategy[float]:
 
 
 coefficients = numbers(-3, 3) | st.sampled_from([0.0, 1.0, -1.0, 100.0, -100.0, 1e-7, -3e-6, 1e5])
-scales = st.sampled_from([1.0, 1.0, 1.0, 2.0**-30, 2.0**-16, 2.0**-8, 2.0**-3, 8.0, 64.0, 1024.0])
+# Down to subnormal numbers of every type.
+exponents = [0, 0, 0, -1022, -126, -30, -16, -8, -3, 3, 6, 10]
+scales = st.sampled_from(exponents).map(lambda exponent: 2.0**exponent)
 styles = st.builds(
     Style,
     name=st.just("drawn"),
@@ -178,25 +155,22 @@ def situations(draw: DrawFn) -> tuple[Node, Arrays]:
     """Draw a legal node of version 22 with inputs."""
     kind, op = draw(st.sampled_from(TYPES)), draw(st.sampled_from(OPERATORS))
     directions, layout = draw(st.sampled_from([1, 2])), draw(st.sampled_from([0, 1]))
-    most = st.tuples(st.integers(1, 6), st.integers(1, 3), st.integers(1, 9), st.sampled_from([1, 2, 5, 17]))
+    most = st.tuples(st.integers(0, 6), st.integers(0, 3), st.integers(1, 9), st.sampled_from([1, 2, 5, 17]))
     sizes = draw(most)
     optional = tuple(n for n in optional_of(op) if draw(st.booleans()))
     count = st.lists(st.integers(0, sizes[0]), min_size=sizes[1], max_size=sizes[1])
     lengths = draw(st.none() | count)
-    shape: dict[str, Any] = {
-        "op": op,
-        "directions": directions,
-        "layout": layout,
-        "optional": optional,
-        "lengths": lengths,
-    }
-    inputs = inputs_for(kind, sizes, **shape, seed=draw(st.integers(0, 99)))
+    seed = draw(st.integers(0, 99))
+    inputs = inputs_for(
+        kind, sizes, op=op, directions=directions, layout=layout, optional=optional, lengths=lengths, seed=seed
+    )
     for name, array in inputs.items():
         if name != "sequence_lens":
             with np.errstate(over="ignore"):
                 inputs[name] = (array.astype(np.float64) * draw(scales)).astype(array.dtype)
     if draw(st.integers(0, 3)) == 3:
-        spoilt = inputs[draw(st.sampled_from(sorted(set(inputs) - {"sequence_lens"})))].reshape(-1)
+        filled = sorted(name for name, array in inputs.items() if name != "sequence_lens" and array.size)
+        spoilt = inputs[draw(st.sampled_from(filled))].reshape(-1)
         strange = [np.nan, np.inf, -np.inf, FORMATS[kind].largest]
         spoilt[draw(st.integers(0, spoilt.size - 1))] = draw(st.sampled_from(strange))
     attributes: dict[str, Any] = {
@@ -224,7 +198,7 @@ def _copy_of_clip() -> tuple[Node, Arrays]:
 
 
 @settings(max_examples=500, derandomize=True, deadline=None, database=None)
-@given(situation=situations(), style=styles, choice=st.integers(0, 10**6))
+@given(situation=situations(), style=styles | st.sampled_from([*STYLES.values()]), choice=st.integers(0, 10**6))
 @example(situation=_copy_of_clip(), style=Style("s", stores_sums=True, activation="formula"), choice=0)
 def test_no_conforming_kernel_is_accused(situation: tuple[Node, Arrays], style: Style, choice: int) -> None:
     node, inputs = situation

@@ -32,10 +32,6 @@ DEFAULT_ALPHA = {
     "Elu": 1.0,
 }
 DEFAULT_BETA = {"Affine": 0.0, "ScaledTanh": 1.0, "HardSigmoid": 0.5}
-ACTIVATIONS = (
-    "Relu", "Tanh", "Sigmoid", "Affine", "LeakyRelu", "ThresholdedRelu", "ScaledTanh", "HardSigmoid", "Elu",
-    "Softsign", "Softplus",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,6 +61,25 @@ class Choices:
     transpose_r: bool = True
 
 
+ZERO, ONE = mpmath.mpf(0), mpmath.mpf(1)
+
+# f(x, alpha, beta) of mpmath numbers.
+FORMULAS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "Relu": lambda x, alpha, beta: x if x > 0 else ZERO,
+    "Tanh": lambda x, alpha, beta: mpmath.tanh(x),
+    "Sigmoid": lambda x, alpha, beta: 1 / (1 + mpmath.exp(-x)),
+    "Affine": lambda x, alpha, beta: alpha * x + beta,
+    "LeakyRelu": lambda x, alpha, beta: x if x >= 0 else alpha * x,
+    "ThresholdedRelu": lambda x, alpha, beta: x if x >= alpha else ZERO,
+    "ScaledTanh": lambda x, alpha, beta: alpha * mpmath.tanh(beta * x),
+    "HardSigmoid": lambda x, alpha, beta: max(ZERO, min(ONE, alpha * x + beta)),
+    "Elu": lambda x, alpha, beta: x if x >= 0 else alpha * mpmath.expm1(x),
+    "Softsign": lambda x, alpha, beta: x / (1 + abs(x)),
+    "Softplus": lambda x, alpha, beta: mpmath.log1p(mpmath.exp(x)),
+}
+ACTIVATIONS = tuple(FORMULAS)
+
+
 @dataclass(frozen=True)
 class Activation:
     """Activation with its alpha and beta."""
@@ -76,31 +91,9 @@ class Activation:
 
     def __call__(self, x: Any) -> Any:
         """Return the activation's value at x, an mpmath number."""
-        alpha, beta = self.alpha, self.beta
-        if self.name == "Relu":
-            return x if x > 0 else mpmath.mpf(0)
-        if self.name == "Tanh":
-            return mpmath.tanh(x)
-        if self.name == "Sigmoid":
-            return 1 / (1 + mpmath.exp(-x))
-        if self.name == "Affine":
-            return alpha * x + beta
-        if self.name == "LeakyRelu":
-            return x if x >= 0 else alpha * x
-        if self.name == "ThresholdedRelu":
-            return x if x > alpha or (x == alpha and self.threshold_passes) else mpmath.mpf(0)
-        if self.name == "ScaledTanh":
-            return alpha * mpmath.tanh(beta * x)
-        if self.name == "HardSigmoid":
-            line = alpha * x + beta
-            return mpmath.mpf(0) if line < 0 else mpmath.mpf(1) if line > 1 else line
-        if self.name == "Elu":
-            return x if x >= 0 else alpha * mpmath.expm1(x)
-        if self.name == "Softsign":
-            return x / (1 + abs(x))
-        if self.name == "Softplus":
-            return mpmath.log1p(mpmath.exp(x))
-        raise ValueError(f"no activation of the documents: {self.name!r}")
+        if self.name == "ThresholdedRelu" and x == self.alpha and not self.threshold_passes:
+            return ZERO
+        return FORMULAS[self.name](x, self.alpha, self.beta)
 
 
 def functions(
@@ -136,10 +129,7 @@ def functions(
 
 def exact(array: NDArray[Any]) -> NDArray[Any]:
     """Return the same numbers as mpmath numbers: every float type in use converts to float64 without rounding."""
-    numbers = np.empty(array.shape, dtype=object)
-    for index in np.ndindex(*array.shape):
-        numbers[index] = mpmath.mpf(float(array[index]))
-    return numbers
+    return np.vectorize(lambda number: mpmath.mpf(float(number)), otypes=[object])(array)
 
 
 def optional(inputs: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any] | None:
@@ -167,23 +157,17 @@ class Parameters:
 
     def from_x(self, d: int, gate: str, unit: int, xt: Sequence[Any]) -> Any:
         """Return Xt*(W^T) of one unit of a gate."""
-        total = mpmath.mpf(0)
-        for k, value in enumerate(xt):
-            total += value * self.w[d, self.row(gate, unit), k]
-        return total
+        return sum(value * self.w[d, self.row(gate, unit), k] for k, value in enumerate(xt))
 
     def from_h(self, d: int, gate: str, unit: int, hidden: Sequence[Any]) -> Any:
         """Return Ht-1*(R^T) of one unit of a gate."""
-        total = mpmath.mpf(0)
-        for k, value in enumerate(hidden):
-            factor = self.r[d, self.row(gate, unit), k] if self.transpose_r else self.r[d, self.row(gate, k), unit]
-            total += value * factor
-        return total
+        places = [(unit, k) if self.transpose_r else (k, unit) for k in range(self.size)]
+        return sum(value * self.r[d, self.row(gate, i), j] for value, (i, j) in zip(hidden, places, strict=True))
 
     def bias(self, d: int, half: str, gate: str, unit: int) -> Any:
         """Return Wb or Rb of one unit of a gate: B is [Wb, Rb]."""
         if self.b is None:
-            return mpmath.mpf(0)
+            return ZERO
         return self.b[d, (len(self.gates) * self.size if half == "R" else 0) + self.row(gate, unit)]
 
     def argument(self, d: int, gate: str, unit: int, xt: Sequence[Any], hidden: Sequence[Any]) -> Any:
@@ -194,7 +178,7 @@ class Parameters:
     def peephole(self, d: int, gate: str, unit: int, state: Sequence[Any]) -> Any:
         """Return P (.) C of one unit of a gate: P[iof]."""
         if self.p is None:
-            return mpmath.mpf(0)
+            return ZERO
         return self.p[d, "iof".index(gate) * self.size + unit] * state[unit]
 
 
@@ -219,32 +203,25 @@ def through_time(
     direction = attributes.get("direction", "forward")
     batch_first = attributes.get("layout", 0) == 1
     directions = 2 if direction == "bidirectional" else 1
-    hidden_size = inputs["R"].shape[2]
-    if batch_first:
-        batch_size, seq_length, input_size = inputs["X"].shape
-    else:
-        seq_length, batch_size, input_size = inputs["X"].shape
+    first, second, input_size = inputs["X"].shape
+    seq_length, batch_size = (second, first) if batch_first else (first, second)
+    units = range(inputs["R"].shape[2])
     x, initial = exact(inputs["X"]), {name: optional(inputs, f"initial_{name}") for name in states}
-    y = np.zeros((seq_length, directions, batch_size, hidden_size))
-    last = {name: np.zeros((directions, batch_size, hidden_size)) for name in states}
-    for d in range(directions):
-        backwards = direction == "reverse" or d == 1
-        for n in range(batch_size):
-            length = int(inputs["sequence_lens"][n]) if "sequence_lens" in inputs else seq_length
-            row = (n, d) if batch_first else (d, n)
-            now = []
-            for name in states:
-                first_state = initial[name]
-                zero = first_state is None or (length == 0 and not choices.empty_keeps_state)
-                now.append([mpmath.mpf(0) if zero else first_state[(*row, unit)] for unit in range(hidden_size)])
-            for t in reversed(range(length)) if backwards else range(length):
-                xt = [x[(n, t, k) if batch_first else (t, n, k)] for k in range(input_size)]
-                now = step(d, xt, now)
-                for unit in range(hidden_size):
-                    y[t, d, n, unit] = float(now[0][unit])
-            for name, values in zip(states, now, strict=True):
-                for unit in range(hidden_size):
-                    last[name][d, n, unit] = float(values[unit])
+    y = np.zeros((seq_length, directions, batch_size, len(units)))
+    last = {name: np.zeros((directions, batch_size, len(units))) for name in states}
+    for d, n in np.ndindex(directions, batch_size):
+        length = int(inputs["sequence_lens"][n]) if "sequence_lens" in inputs else seq_length
+        row = (n, d) if batch_first else (d, n)
+        now = []
+        for name in states:
+            first_state = initial[name]
+            zero = first_state is None or (length == 0 and not choices.empty_keeps_state)
+            now.append([ZERO if zero else first_state[(*row, unit)] for unit in units])
+        for t in reversed(range(length)) if direction == "reverse" or d == 1 else range(length):
+            now = step(d, [x[(n, t, k) if batch_first else (t, n, k)] for k in range(input_size)], now)
+            y[t, d, n] = [float(value) for value in now[0]]
+        for name, values in zip(states, now, strict=True):
+            last[name][d, n] = [float(value) for value in values]
     if batch_first:
         return {"Y": y.transpose(2, 0, 1, 3), **{f"Y_{name}": last[name].transpose(1, 0, 2) for name in states}}
     return {"Y": y, **{f"Y_{name}": last[name] for name in states}}

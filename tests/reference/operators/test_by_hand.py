@@ -368,26 +368,14 @@ VALUES = [
 ]
 
 
-def _with_function(names: Sequence[str], alpha: float | None, beta: float | None, before: bool = False) -> Any:
-    """Return functions of which one has the coefficients; an Affine of 1 and 0 is `before` it."""
-    given = ([[1.0] * before, [0.0] * before], (alpha, beta))
-    return functions(names, *(a + [b] * (b is not None) for a, b in zip(*given, strict=True)))
+def _coefficients(alpha: float | None, beta: float | None) -> list[list[float]]:
+    return [[] if value is None else [value] for value in (alpha, beta)]
 
 
+# H = f(X). In the other places of LSTM and GRU, both derivations are compared by `test_against_mpmath`.
 ACTIVATED = [
-    row
+    rnn(f"{name}-{number}", value, [x], **functions((name,), *_coefficients(alpha, beta)), w=(1,))
     for number, (name, alpha, beta, x, value) in enumerate(VALUES)
-    for row in (
-        # i = f(x); c = Relu(1) = 1, C0 = 0: C = f(x)
-        lstm(f"f-{name}-{number}", None, [x], c=value, **_with_function((name, "Relu", "Relu"), alpha, beta),
-             w=(1, 0, 0, 0), wb=(0, 0, 0, 1)),
-        # i = Relu(1) = 1, C0 = 0: C = g(x)
-        lstm(f"g-{name}-{number}", None, [x], c=value, **_with_function(("Relu", name, "Relu"), alpha, beta),
-             w=(0, 0, 0, 1), wb=(1, 1, 0, 0)),
-        # f = Relu(1) = 1, i = Relu(0) = 0, C0 = x: C = x; o = 1: H = h(x). g takes the first coefficients.
-        lstm(f"h-{name}-{number}", value, c=x, **_with_function(("Relu", "Affine", name), alpha, beta, before=True),
-             wb=(0, 1, 1, 0), c0=x),
-    )
 ]
 # fmt: on
 

@@ -123,8 +123,8 @@ def is_right(
 def test_a_kernel_in_float32_is_right_and_nearly_all_of_it_is_judged(seed: int) -> None:
     node, inputs = drawn(seed)
     outputs = by_hand(node, inputs)
+    assert is_right(node, inputs, outputs)
     agreements = [compare(expectation, outputs[expectation.output]) for expectation in expect(node, inputs, outputs)]
-    assert all(agreement.worst <= 1 for agreement in agreements)
     assert sum(a.judged for a in agreements) >= 0.9 * sum(a.elements for a in agreements)
     values = evaluate(node, inputs)
     assert np.abs(values["Y"] - outputs["Y"]).max() < 0.05  # a level may differ, and its consequences
@@ -175,12 +175,8 @@ def test_it_has_lstms_faults_and_its_own() -> None:
     assert not {id for id in own if id.startswith(("gru.", "rnn.", "extended.", "layout."))}
 
 
-def _positive(X: Array) -> Array:
-    return np.abs(X) + 1
-
-
-def _first_step_smaller(X: Array) -> Array:
-    return X / np.array([4.0] + [1.0] * (len(X) - 1), np.float32).reshape(-1, 1, 1)
+# Factors of the steps of X: only the first step is smaller.
+FIRST_SMALLER = np.array([0.25] + [1.0] * 5, np.float32).reshape(-1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -198,8 +194,8 @@ def _first_step_smaller(X: Array) -> Array:
         ("dynamic.not-quantized", {}, None),
         ("dynamic.states-not-quantized", {}, None),
         ("dynamic.state-range-of-2-parts", {"N": 5}, None),
-        ("dynamic.range-without-zero", {}, _positive),
-        ("dynamic.range-of-first-step", {}, _first_step_smaller),
+        ("dynamic.range-without-zero", {}, lambda X: np.abs(X) + 1),
+        ("dynamic.range-of-first-step", {}, lambda X: X * FIRST_SMALLER[: len(X)]),
     ],
 )
 def test_its_faults_show(id: str, given: dict[str, Any], change: Any) -> None:

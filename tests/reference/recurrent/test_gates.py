@@ -10,7 +10,7 @@ import pytest
 from onnxspec.reference import Interpretations, Node, evaluate
 from onnxspec.reference.recurrent.computation import steps_of
 
-from ..situations import OPERATORS, Arrays, inputs_for, optional_of, outputs_of
+from ..situations import OPERATORS, Arrays, inputs_for, optional_of, outputs_of, variants_of
 
 
 def _inputs(op: str, T: int = 4, N: int = 3, without: tuple[str, ...] = (), **given: Any) -> dict[str, Any]:
@@ -86,12 +86,10 @@ def test_the_gate_without_an_activation_of_its_own_is_there_too(
     np.testing.assert_allclose(n["f"] * C + n["i"] * n["c"], n["C"], rtol=1e-12)
 
 
-@pytest.mark.parametrize(("op", "attributes"), [
-    ("LSTM", {}), ("GRU", {}), ("GRU", {"linear_before_reset": 1}), ("RNN", {}),
-])  # fmt: skip
-def test_free_run_holds_the_outputs_of_each_direction_and_row(op: str, attributes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("op", OPERATORS)
+def test_free_run_holds_the_outputs_of_each_direction_and_row(op: str) -> None:
     inputs = _inputs(op, directions=2, lengths=[2, 4, 3])
-    node = Node(op, 14, {"direction": "bidirectional", **attributes}, outputs_of(op))
+    node = Node(op, 14, {"direction": "bidirectional", **variants_of(op)[-1]}, outputs_of(op))
     outputs = evaluate(node, inputs)
     both = steps_of(node, inputs)
     assert [steps.direction for steps in both] == ["forward", "reverse"]

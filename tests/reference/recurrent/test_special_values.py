@@ -22,6 +22,7 @@ from ..situations import (
     functions_of,
     inputs_for,
     judged_share,
+    optional_of,
     outputs_of,
     variants_of,
     worst_ratio,
@@ -80,10 +81,9 @@ def test_rows_that_a_spoilt_one_spoils_are_a_fault(value: float, op: str) -> Non
 def test_every_tensor_may_hold_what_is_not_finite(value: float, tensor: str, kind: str) -> None:
     for op in OPERATORS:
         lstm = op == "LSTM"
-        optional = ("B", "P", "initial_h", "initial_c") if lstm else ("B", "initial_h")
-        if tensor not in ("W", "R", *optional):
+        if tensor not in Node(op, 22).operator.inputs:
             continue
-        inputs = inputs_for(kind, (3, 2, 4, 5), op=op, optional=optional, lengths=[3, 2])
+        inputs = inputs_for(kind, (3, 2, 4, 5), op=op, optional=optional_of(op), lengths=[3, 2])
         inputs[tensor].reshape(-1)[0] = value  # belongs to unit 0, in weights to its first gate
         for attributes in ({}, {"input_forget": 1}, RELU) if lstm else (*variants_of(op), all_relu(op)):
             node = Node(op, 22, attributes, outputs_of(op))
@@ -179,22 +179,9 @@ def test_where_infinity_is_right_the_largest_number_is_too_and_a_small_one_is_no
     assert worst_ratio(node, inputs, small) > 4
 
 
-@pytest.mark.parametrize("op", OPERATORS)
-def test_nan_through_relu_and_clip_is_a_interpretation(op: str) -> None:
-    inputs = inputs_for("float32", (3, 2, 3, 4), op=op)
-    inputs["X"][1, 0, 0] = np.nan
-    for attributes in (all_relu(op), {"clip": 0.5}):
-        node = Node(op, 22, attributes, outputs_of(op))
-        results = [run_kernel(node, inputs, Style("s", swallows_nan=swallows)) for swallows in (False, True)]
-        assert np.isnan(results[0]["Y"]).any()
-        assert np.isfinite(results[1]["Y"]).all()
-        assert all(worst_ratio(node, inputs, outputs) <= 1 for outputs in results)
-
-
 def spoilt_inputs(op: str, name: str, kind: str = "float32") -> Arrays:
     """Return inputs with a NaN in one of them, or in none if there is none of that name."""
-    optional = tuple(n for n in ("B", "P", "initial_h", "initial_c") if n in Node(op, 22).operator.inputs)
-    inputs = inputs_for(kind, (3, 2, 3, 4), op=op, optional=optional, lengths=[3, 2], directions=2)
+    inputs = inputs_for(kind, (3, 2, 3, 4), op=op, optional=optional_of(op), lengths=[3, 2], directions=2)
     inputs[name].reshape(-1)[0] = np.nan
     return inputs
 
@@ -231,8 +218,7 @@ def test_a_number_where_the_equations_give_nan_is_a_departure_of_exactly_those_e
 @pytest.mark.parametrize("op", OPERATORS)
 def test_nan_may_be_lost_by_what_selects_in_padding_and_in_a_row_without_steps(op: str) -> None:
     bidirectional = {"direction": "bidirectional"}
-    states = tuple(name for name in ("initial_h", "initial_c") if name in Node(op, 22).operator.inputs)
-    unread = inputs_for("float32", (4, 2, 3, 5), op=op, optional=states, lengths=[2, 0], directions=2)
+    unread = inputs_for("float32", (4, 2, 3, 5), op=op, lengths=[2, 0], directions=2)
     unread["X"][2:, 0] = np.nan
     unread["initial_h"][:, 1] = np.nan
     selecting = ({"activations": functions_of(op, "Relu") * 2}, {"clip": 0.5})
@@ -253,22 +239,6 @@ def test_padding_may_hold_anything(kind: str, op: str) -> None:
     assert judged_share(node, inputs, outputs) == 1
     wrong = run_fault(FAULTS["lengths.reverse-reads-padding"], node, inputs)
     assert worst_ratio(node, inputs, wrong) > 4
-
-
-@pytest.mark.parametrize("kind", TWO_TYPES)
-@pytest.mark.parametrize("style", STYLES.values(), ids=lambda s: s.name)
-@pytest.mark.parametrize("op", OPERATORS)
-def test_subnormal_numbers_may_be_taken_for_zero_in_the_flushing_class(op: str, style: Style, kind: str) -> None:
-    form = FORMATS[kind]
-    inputs = inputs_for(kind, (3, 2, 4, 5), op=op, optional=("B", "initial_h", "initial_c"))
-    flushing = replace(style, flushes=True)
-    for names in (("Sigmoid", "Tanh"), ("HardSigmoid", "Relu", "LeakyRelu"), ("Affine", "Relu", "Tanh")):
-        node = Node(op, 22, {"activations": functions_of(op, *names), **CHOSEN[op]}, outputs_of(op))
-        for scale in (form.least_normal, 4 * form.least_normal, 1.0):
-            small = {n: (a.astype(float) * scale).astype(a.dtype) for n, a in inputs.items() if n != "W"}
-            small["W"] = inputs["W"]
-            outputs = run_kernel(node, small, flushing)
-            assert worst_ratio(node, small, outputs, "flushing") <= 1
 
 
 def test_a_flushed_difference_of_states_may_be_multiplied_by_a_large_gate() -> None:
