@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -99,14 +97,6 @@ def test_its_files_are_the_case_and_a_backend_module_has_no_script(wrong: tuple[
         files = sorted((case_folder / "test_data_set_0").glob(f"{name}*"))
         stored = [numpy_helper.to_array(onnx.load_tensor(str(path))).tobytes() for path in files]
         assert stored[: len(arrays)] == [array.tobytes() for array in arrays]
-
-
-def test_its_script_shows_the_finding_on_the_same_target(inside: Inside, tmp_path: Path) -> None:
-    (case,) = pick(1, ragged)
-    inside("run", "-t", "onnx-reference", *naming([case]), "--no-extra", "--out", tmp_path / "run")
-    script = tmp_path / "run" / record_of(tmp_path / "run")["folders"][case] / "script.py"
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False, timeout=590)
-    assert done.returncode == 1, done.stderr
 
 
 def test_a_crash_keeps_what_the_runtime_said(inside: Inside, tmp_path: Path) -> None:
