@@ -28,30 +28,26 @@ def masks(T: int, N: int, H: int, wrong: tuple[Any, ...] = (), output: str = "Y"
     return both
 
 
+WRONG = {name: np.ones_like(mask) for name, mask in masks(2, 2, 2).items()}
+# Without Y, one wrong unit of an earlier step has spread to all units through R.
+STATE_ALONE = {"Y_h": masks(3, 1, 4, (0, 0, 2), "Y_h")["Y_h"]}
+
+
 @pytest.mark.parametrize(
-    ("run", "words"),
+    ("runs", "words"),
     [
-        (masks(3, 2, 5, (..., 4)), "Y, unit 4 (H = 5)"),
-        (masks(3, 2, 9, (..., 1, 0, slice(4, 8))), "Y, the reverse direction, row 0 (N = 2), units 4 to 7 (H = 9)"),
-        (masks(4, 1, 1, ([0, 2],)), "Y, steps 0 and 2 (T = 4)"),
-        (masks(3, 2, 1, (slice(None),), "Y_h"), "Y_h"),
+        ([masks(3, 2, 5, (..., 4))], "Y, unit 4 (H = 5)"),
+        ([masks(3, 2, 9, (..., 1, 0, slice(4, 8)))], "Y, the reverse direction, row 0 (N = 2), units 4 to 7 (H = 9)"),
+        ([masks(4, 1, 1, ([0, 2],))], "Y, steps 0 and 2 (T = 4)"),
+        ([masks(3, 2, 1, (slice(None),), "Y_h")], "Y_h"),
+        ([STATE_ALONE], "the forward direction"),
+        ([masks(3, 2, 2), WRONG], "run 2 (of 2)"),
+        ([WRONG, WRONG], ""),
     ],
-)  # fmt: skip
-def test_the_pattern_of_a_case_has_what_is_wrong_while_the_rest_is_right(run: Any, words: str) -> None:
-    assert pattern_text([run], ("forward", "reverse")) == f"in the smallest case only in {words}"
-
-
-def test_the_pattern_of_a_session_has_its_wrong_runs() -> None:
-    wrong = {name: np.ones_like(mask) for name, mask in masks(2, 2, 2).items()}
-    right = masks(3, 2, 2)
-    assert pattern_text([right, wrong], ("forward", "reverse")) == "in the smallest case only in run 2 (of 2)"
-    assert pattern_text([wrong, wrong], ("forward", "reverse")) == ""
-
-
-def test_units_of_states_alone_are_no_pattern() -> None:
-    """Without Y, one wrong unit of an earlier step has spread to all units through R."""
-    run = {"Y_h": masks(3, 1, 4, (0, 0, 2), "Y_h")["Y_h"]}
-    assert pattern_text([run], ("forward", "reverse")) == "in the smallest case only in the forward direction"
+)
+def test_the_pattern_of_a_session_has_what_is_wrong_while_the_rest_is_right(runs: Any, words: str) -> None:
+    expected = f"in the smallest case only in {words}" if words else ""
+    assert pattern_text(runs, ("forward", "reverse")) == expected
 
 
 def unit_4_off(graph: Any, session: Session, feeds: Feeds) -> list[Any]:

@@ -61,12 +61,6 @@ def verdict(trial: Trial, **changes: Any) -> tuple[Judgement, Outcome]:
     return judge([trial], [outcome]), outcome
 
 
-def accused(trial: Trial, **changes: Any) -> tuple[Verdict, str]:
-    """Return the verdict on a kernel with changes, and the node that it names."""
-    judgement, _ = verdict(trial, **changes)
-    return judgement.verdict, str((judgement.where or {}).get("node"))
-
-
 def takes(node: str, **others: str) -> Callable[[str, Arrays, Arrays], Arrays]:
     """Return a change of inputs: a node takes other tensors for its own."""
     return lambda name, inputs, tensors: (
@@ -91,66 +85,59 @@ def test_a_right_kernel_passes(spec: CaseSpec, name: str) -> None:
     assert all(node_judgement.elements for node_judgement in node_judgements)
 
 
-@pytest.mark.parametrize("name", [name for name in GRAPHS if name != "last-step"])  # there the second node may share
-def test_state_buffers_that_two_nodes_share_are_found_and_named(name: str) -> None:
-    """The second node starts from the final state of the first."""
-    trial = joined(SPECS[0], name)
-    judgement, outcome = verdict(trial, inputs=takes("second", initial_h="Y_h"))
-    assert judgement.verdict is Verdict.WRONG
-    assert judgement.where["node"] == "second"
-    assert judgement.message.startswith("second: Y[0, 0, ")
-    first, second, *_ = node_views([trial], [outcome])
-    assert judge(first.trials, first.outcomes).verdict is Verdict.PASS
-    assert judge(second.trials, second.outcomes).verdict is Verdict.WRONG
+def negated(node: str) -> Callable[[str, Arrays], Arrays]:
+    """Return a change of outputs: all numbers of a node have the other sign."""
+    return lambda name, outputs: {n: -a for n, a in outputs.items()} if name == node else outputs
+
+
+def as_of_first(outputs: Arrays) -> Arrays:
+    """Return the model's outputs with those of the first node in place of the second's."""
+    return {name: outputs[name.removeprefix("second_")] for name in outputs}
 
 
 KEYED = [CaseSpec(op, 14, T=3, N=2, I=3, H=3, weights="initializer") for op in ("LSTM", "GRU", "RNN")]
+NOT_LAST = [
+    CaseSpec(op, 14, T=4, N=3, I=3, H=3, layout=layout, outputs=("Y", "Y_h"), **change)
+    for op in ("LSTM", "GRU", "RNN")
+    for change in ({"direction": "reverse"}, {"lengths": "ragged"}, {"direction": "bidirectional"})
+    for layout in (0, 1)
+]
+SHARES_STATE = takes("second", initial_h="Y_h")
+# (case, graph, change of the kernel, the node that is then wrong)
+MISTAKES: list[tuple[CaseSpec, str, dict[str, Any], str]] = [
+    # Two nodes share a state buffer; in `last-step` they may.
+    *((SPECS[0], name, {"inputs": SHARES_STATE}, "second") for name in GRAPHS if name != "last-step"),
+    # The last step of Y is taken for Y_h.
+    *((spec, "last-step", {"inputs": SHARES_STATE}, "second") for spec in NOT_LAST),
+    # A node with the same W as an earlier node runs with the R of that node.
+    *((spec, "twins", {"inputs": takes("third", R="R")}, "third") for spec in KEYED),
+    # Nodes that differ in clip alone are taken for one.
+    *((spec, "twins", {"returned": as_of_first}, "second") for spec in KEYED),
+    # Weights are mixed up.
+    *(
+        (spec, name, {"inputs": takes("first", **{tensor: f"second_{tensor}"})}, "first")
+        for spec in SPECS
+        for name, tensor in (("side-by-side", "W"), ("side-by-side", "R"), ("chain", "R"))
+    ),
+    # A wrong node passes on its wrong numbers.
+    (SPECS[1], "chain", {"outputs": negated("first")}, "first"),
+]
 
 
-@pytest.mark.parametrize("spec", KEYED, ids=lambda spec: spec.id)
-def test_what_is_kept_by_the_name_of_W_is_found(spec: CaseSpec) -> None:
-    """A node with the same W as an earlier node runs with the R of that node."""
-    assert accused(joined(spec, "twins"), inputs=takes("third", R="R")) == (Verdict.WRONG, "third")
-
-
-@pytest.mark.parametrize("spec", KEYED, ids=lambda spec: spec.id)
-def test_nodes_that_differ_in_clip_alone_are_not_one(spec: CaseSpec) -> None:
-    def merged(outputs: Arrays) -> Arrays:
-        return {name: outputs[name.removeprefix("second_")] for name in outputs}
-
-    assert accused(joined(spec, "twins"), returned=merged) == (Verdict.WRONG, "second")
-
-
-@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
-@pytest.mark.parametrize("change", [{"direction": "reverse"}, {"lengths": "ragged"}, {"direction": "bidirectional"}])
-def test_the_last_step_of_Y_is_not_always_Y_h(op: str, change: dict[str, str]) -> None:
-    for layout in (0, 1):
-        trial = joined(CaseSpec(op, 14, T=4, N=3, I=3, H=3, layout=layout, outputs=("Y", "Y_h"), **change), "last-step")
-        assert accused(trial, inputs=takes("second", initial_h="Y_h")) == (Verdict.WRONG, "second")
-        assert verdict(trial)[0].verdict is Verdict.PASS
-
-
-@pytest.mark.parametrize(("name", "tensor"), [("side-by-side", "W"), ("side-by-side", "R"), ("chain", "R")])
-@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.id)
-def test_weights_that_are_mixed_up_are_found_and_named(spec: CaseSpec, name: str, tensor: str) -> None:
+@pytest.mark.parametrize(("spec", "name", "changes", "node"), MISTAKES)
+def test_the_node_that_is_wrong_is_named_and_the_others_are_right(
+    spec: CaseSpec, name: str, changes: dict[str, Any], node: str
+) -> None:
     trial = joined(spec, name)
-    judgement, outcome = verdict(trial, inputs=takes("first", **{tensor: f"second_{tensor}"}))
+    assert verdict(trial)[0].verdict is Verdict.PASS
+    judgement, outcome = verdict(trial, **changes)
     assert judgement.verdict is Verdict.WRONG
-    assert judgement.where["node"] == "first"
-    # The second node computes correctly from the inputs that it got.
-    second = list(node_views([trial], [outcome]))[1]
-    assert second.name == "second"
-    assert judge(second.trials, second.outcomes).verdict is Verdict.PASS
-
-
-def test_numbers_that_are_not_what_the_next_node_got_accuse_nobody_else() -> None:
-    """A wrong first node passes on its wrong numbers: the second node is right."""
-    trial = joined(SPECS[1], "chain")
-
-    def wrong(node: str, outputs: Arrays) -> Arrays:
-        return {name: -array for name, array in outputs.items()} if node == "first" else outputs
-
-    assert accused(trial, outputs=wrong) == (Verdict.WRONG, "first")
+    assert judgement.where["node"] == node
+    assert judgement.message.startswith(f"{node}: Y[")
+    verdicts = {view.name: judge(view.trials, view.outcomes).verdict for view in node_views([trial], [outcome])}
+    assert verdicts == {
+        bound.name: Verdict.WRONG if bound.name == node else Verdict.PASS for bound in trial.subject.nodes
+    }
 
 
 def test_outputs_of_a_wrong_form_are_malformed() -> None:
@@ -164,8 +151,8 @@ def test_outputs_of_a_wrong_form_are_malformed() -> None:
     assert judgement.verdict is Verdict.MALFORMED
     assert judgement.message == "second: Y_h has shape (1, 1, 5), must be (1, 3, 5)"
     first = trial.subject.shown[0]
-    short = accused(trial, returned=lambda outputs: {**outputs, first: outputs[first][:1]})
-    assert short == (Verdict.MALFORMED, "first")
+    short, _ = verdict(trial, returned=lambda outputs: {**outputs, first: outputs[first][:1]})
+    assert (short.verdict, short.where["node"]) == (Verdict.MALFORMED, "first")
     few, _ = verdict(trial, returned=lambda outputs: dict(list(outputs.items())[:3]))
     assert few.verdict is Verdict.MALFORMED
 

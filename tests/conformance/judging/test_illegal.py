@@ -3,12 +3,13 @@
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from msgspec import structs
 
+from onnxspec import run
 from onnxspec.cases import Case, CaseSpec, build_case
 from onnxspec.cases.specs.features import illegal_cases
 from onnxspec.conformance.cli.application import app
@@ -17,14 +18,11 @@ from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.judging.verdict import judge
 from onnxspec.conformance.probes.probe import SpecProbe
 from onnxspec.conformance.probes.selection import Selection, select
-from onnxspec.conformance.probes.stream import tried
 from onnxspec.conformance.pytest_plugin.items import item_group
-from onnxspec.conformance.results.expected.entries import matching, shipped_for
-from onnxspec.conformance.results.result import Result, result_of
+from onnxspec.conformance.results.result import result_of
 from onnxspec.conformance.showing.script.script import script_of
 from onnxspec.conformance.targets.target import parse_target
 from onnxspec.conformance.workers.job import Outcome
-from onnxspec.conformance.workers.process import TargetProcess
 
 from ...recurrent import recurrent_versions
 
@@ -93,32 +91,21 @@ def test_running_it_fails_and_says_when_refusal_was_due(illegal: str, due: str) 
     assert case.trial.violation.summary in judgement.message
 
 
-def results_on(name: str, specs: list[CaseSpec]) -> dict[str, Result]:
-    target = parse_target(name)
-    entries = shipped_for(target)
-    by_id = {}
-    with TargetProcess(target) as process:
-        process.start()
-        for case_run in tried(process, map(SpecProbe, specs), "standard"):
-            probe, judgement = case_run.probe, case_run.judgement
-            entry = matching(entries, probe, judgement)
-            by_id[probe.id] = result_of(probe, name, judgement, case_run.seconds, entry.reason if entry else None)
-    return by_id
-
-
 def test_onnxruntime_refuses_every_one_of_a_version_that_it_runs() -> None:
-    for id, result in results_on("onnxruntime", ALL).items():
-        assert result.verdict is (Verdict.PASS if result.version >= 7 else Verdict.UNSUPPORTED), id
+    for result in run("onnxruntime", case=ALL, fill=False).results:
+        assert result.verdict is (Verdict.PASS if result.version >= 7 else Verdict.UNSUPPORTED), result.case
         assert result.message or result.reason == "open"
 
 
 def test_what_onnx_reference_takes_is_expected_and_said_once_for_all_operators() -> None:
-    specs = [spec for spec in ALL if spec.version == 14]
-    results = list(results_on("onnx-reference", specs).values())
-    accepted = [result for result in results if result.verdict is Verdict.NOT_REJECTED]
+    outcome = run("onnx-reference", case=[spec for spec in ALL if spec.version == 14], fill=False)
+    accepted = [result for result in outcome.results if result.verdict is Verdict.NOT_REJECTED]
     assert len(accepted) > 30
-    assert all(result.expected for result in results if result.failing)
-    findings = findings_of(results, {spec.id: SpecProbe(spec) for spec in specs})
+    assert outcome.unexpected == ()
+    assert sum(len(finding["cases"]) for finding in outcome.findings) == len(accepted)
+    # A finding without the name of a fault lists what was accepted.
+    unnamed = [structs.replace(result, diagnosis=()) for result in outcome.results]
+    findings = findings_of(unnamed, {spec.id: SpecProbe(spec) for spec in ALL})
     layout = next(finding for finding in findings if "lstm.layout" in finding["clauses"])
     assert layout["clauses"] == ["lstm.layout", "gru.layout", "rnn.layout"]
     assert (layout["kind"], layout["expected"]) == ("not-rejected", True)
@@ -126,7 +113,6 @@ def test_what_onnx_reference_takes_is_expected_and_said_once_for_all_operators()
         "accepts what the document forbids: layout is 2, for which no shapes are defined; "
         "layout is -1, for which no shapes are defined"
     )
-    assert sum(len(finding["cases"]) for finding in findings) == len(accepted)
 
 
 def test_forbidden_models_come_last_and_are_an_item_of_their_own() -> None:
@@ -184,8 +170,3 @@ def test_what_was_refused_rightly_hides_no_condition_of_a_finding() -> None:
     results = [result_of(SpecProbe(spec), "t", judgement, 0.0, None) for spec, judgement in judgements]
     (finding,) = findings_of(results, {spec.id: SpecProbe(spec) for spec in (*wrong, *right)})
     assert finding["conditions"] == "float32"
-
-
-def test_a_legal_case_is_judged_as_ever() -> None:
-    case = build_case(replace(case_of("layout.two").spec, illegal=""))
-    assert judge(case.trials, [Outcome(case.trial.key, "refused", "load")]).verdict is Verdict.UNSUPPORTED

@@ -15,7 +15,7 @@ from onnxspec.conformance.judging.divergence import apart, ratio_text
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.proof.staged import judge_staged
 from onnxspec.reference import FAULTS, Node
-from onnxspec.reference.kernels.kernel import Style, rounded, run_kernel
+from onnxspec.reference.kernels.kernel import rounded
 
 from .implementations import Outputs, conforming, each_changed, judged
 
@@ -139,11 +139,8 @@ def off(share: float, error: float, spec: CaseSpec = SMALL) -> Judgement:
     return judged(spec, each_changed(lambda a: (a * factor).astype(np.float32)))
 
 
-def test_coarse_rounding_of_operands_or_of_everything_is_inaccurate() -> None:
-    for operands in ("tf32", "bfloat16"):
-        style = Style("s", operands=operands)
-        judgement = judge_staged(build_case(SMALL), lambda node, inputs, style=style: run_kernel(node, inputs, style))
-        assert judgement.verdict is Verdict.INACCURATE
+def test_numbers_that_are_stored_in_a_half_type_are_inaccurate() -> None:
+    """Of rounded operands the tests of known implementations say more."""
     stored = each_changed(lambda a: rounded(a.astype(float), "bfloat16").astype(np.float32))
     assert judged(SMALL, stored).accuracy in ("f16-storage", "bf16-math", "bf16-storage")
 
