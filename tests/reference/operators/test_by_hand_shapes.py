@@ -49,18 +49,10 @@ def twice(lines: Mapping[str, Any]) -> dict[str, Any]:
     return {"direction": "bidirectional"} | {name: values * 2 for name, values in lines.items()}
 
 
+# Both derivations have one scan, and one product with R, for all operators: one row with several sequences stands for
+# all three.
 # fmt: off
 ROWS = [
-    # LSTM. Each gate has a block of two rows. W = R = 0, C0 = (1, 1), Wb = i (1, 2), o (3, 4), f (5, 6), c (7, 8),
-    # Rb = 0 except o of the second unit: 10.
-    # unit 0: C = 5 + 1*8 = 13, H = 2*3*13 = 78;   unit 1: o = 14, C = 6 + 2*9 = 24, H = 2*14*24 = 672
-    ("LSTM", "blocks-of-two-units", LINES["LSTM"],
-     tensors("LSTM", units=2, B=biases("LSTM", {0: range(1, 9), 11: 10}), initial_c=np.ones((1, 1, 2))),
-     {"Y_c": [[[13, 24]]], "Y_h": [[[78, 672]]]}),
-    # i = H0 Ri^T = (21, 43). c = 0 + 1, f = 0: C = (21, 43). o = 1: H = (42, 86).
-    ("LSTM", "r-is-transposed", LINES["LSTM"],
-     tensors("LSTM", units=2, R=block("LSTM", 0, SQUARE), B=biases("LSTM", {2: (1, 1)}), initial_h=STATE),
-     {"Y_c": [[[21, 43]]], "Y_h": [[[42, 86]]]}),
     # forward: f = Affine(2, 1), g = Relu, h = Affine(3, 0); arguments (i, o, f, c) = (1, 0, 0, 2): i = 3, o = 1,
     #   C = 3*2 = 6, H = 1*18 = 18
     # backward: f = Relu, g = Affine(0.5, 0.5), h = HardSigmoid(0.25, 0.125); arguments (1, 2, 0, 3): i = 1, o = 2,
@@ -70,13 +62,6 @@ ROWS = [
       "activation_alpha": [2.0, 3.0, 0.5, 0.25], "activation_beta": [1.0, 0.0, 0.5, 0.125]},
      tensors("LSTM", 2, B=[[1.0, 0, 0, 2, 0, 0, 0, 0], [1.0, 2, 0, 3, 0, 0, 0, 0]]),
      {"Y": [[[[18]], [[1.25]]]], "Y_h": [[[18]], [[1.25]]], "Y_c": [[[6]], [[2]]]}),
-    # Every parameter of the backward direction differs: forward (i, o, f, c) = (2, 3, 5, 7), C = 71, H = 426; backward
-    # (7, 5, 3, 2), C0 = 13: C = 3*13 + 7*3 = 60, H = 2*5*60 = 600.
-    ("LSTM", "directions-have-their-own-weights", twice(LINES["LSTM"]),
-     tensors("LSTM", 2, X=np.ones((1, 1, 1)), W=[[[2.0], [3], [5], [7]], [[0], [0], [0], [0]]],
-             R=[[[0.0], [0], [0], [0]], [[6], [0], [3], [0]]], B=biases("LSTM", {}, {0: (1, 2, 0, 2, 0, 3)}, units=1),
-             initial_h=[[[0.0]], [[1.0]]], initial_c=[[[11.0]], [[13.0]]]),
-     {"Y": [[[[426]], [[600]]]], "Y_h": [[[426]], [[600]]], "Y_c": [[[71]], [[60]]]}),
     # The counter, sequence by sequence: X = (1, 2), (10, 20, 30), (100).
     #   forward   C = 2, 7 | 11, 22 + 21 = 43, 86 + 31 = 117 | 101
     #   backward  C = 3, 6 + 2 = 8 | 31, 62 + 21 = 83, 166 + 11 = 177 | 101
@@ -88,11 +73,6 @@ ROWS = [
                           (3, 2, 3, 1)),
       "Y_h": 2 * np.reshape([7.0, 117, 101, 8, 177, 101], (2, 3, 1)),
       "Y_c": np.reshape([7.0, 117, 101, 8, 177, 101], (2, 3, 1))}),
-    # GRU. W = R = 0, H0 = (1, 1), Wb = z (3, 4), r (5, 6), h (7, 8), Rb = 0 except h of the second unit: 10.
-    # unit 0: H = -2*15 + 3 = -27;   unit 1: H = -3*(2*18 + 1) + 4 = -107
-    ("GRU", "blocks-of-two-units", LINES["GRU"],
-     tensors("GRU", units=2, B=biases("GRU", {0: range(3, 9), 11: 10}), initial_h=np.ones((1, 1, 2))),
-     {"Y_h": [[[-27, -107]]]}),
     *(("GRU", f"r-is-transposed-{gate}-{linear}", LINES["GRU"] | {"linear_before_reset": linear},
        tensors("GRU", units=2, R=block("GRU", gate, SQUARE), B=biases("GRU", {2: (1, 1)}), initial_h=STATE),
        {"Y_h": [[h]]})
@@ -108,30 +88,9 @@ ROWS = [
        tensors("GRU", units=2, R=block("GRU", 2, SQUARE), B=biases("GRU", {2: (2, 3, 7, 8), 10: (5, 6)}),
                initial_h=STATE), {"Y_h": [[h]]})
       for linear, h in ((0, [149, 281]), (1, [119, 311]))),
-    # X = (1, 2) and (10, 20, 30), H0 = 1 and 2 forward, 3 and 4 backward.
-    #   forward   1 + 2*1 = 3, 2 + 6 = 8 | 10 + 4 = 14, 20 + 28 = 48, 30 + 96 = 126
-    #   backward  2 + 2*3 = 8, 1 + 16 = 17 | 30 + 8 = 38, 20 + 76 = 96, 10 + 192 = 202
-    ("GRU", "ragged-bidirectional-batch", twice(LINES["GRU"] | COUNTING["GRU"]),
-     tensors("GRU", 2, X=np.reshape([1.0, 10, 2, 20, 3, 30], (3, 2, 1)), W=[[[0.0], [0], [1]]] * 2,
-             B=[[2.0, 0, 0, 0, 0, 0]] * 2, sequence_lens=np.array([2, 3], np.int32),
-             initial_h=np.reshape([1.0, 2, 3, 4], (2, 2, 1))),
-     {"Y": np.reshape([3.0, 14, 17, 202, 8, 48, 8, 96, 0, 126, 0, 38], (3, 2, 2, 1)),
-      "Y_h": np.reshape([8.0, 126, 17, 202], (2, 2, 1))}),
-    # RNN. Wbi = (1, 2), Rbi = (10, 30)
-    ("RNN", "halves-of-b-have-the-units-in-turn", LINES["RNN"], tensors("RNN", units=2, B=[[1.0, 2, 10, 30]]),
-     {"Y_h": [[[12, 33]]]}),
     # H0 Ri^T = (21, 43), and 1
     ("RNN", "r-is-transposed", LINES["RNN"], tensors("RNN", units=2, R=[SQUARE], initial_h=STATE),
      {"Y_h": [[[22, 44]]]}),
-    # X + 2 H + 1; X = (1, 2) and (10, 20, 30), H0 = 1 and 2 forward, 3 and 4 backward.
-    #   forward   1 + 2 + 1 = 4, 2 + 8 + 1 = 11 | 10 + 4 + 1 = 15, 20 + 30 + 1 = 51, 30 + 102 + 1 = 133
-    #   backward  2 + 6 + 1 = 9, 1 + 18 + 1 = 20 | 30 + 8 + 1 = 39, 20 + 78 + 1 = 99, 10 + 198 + 1 = 209
-    ("RNN", "ragged-bidirectional-batch", twice(LINES["RNN"]),
-     tensors("RNN", 2, X=np.reshape([1.0, 10, 2, 20, 3, 30], (3, 2, 1)), W=np.ones((2, 1, 1)),
-             R=np.full((2, 1, 1), 2.0), sequence_lens=np.array([2, 3], np.int32),
-             initial_h=np.reshape([1.0, 2, 3, 4], (2, 2, 1))),
-     {"Y": np.reshape([4.0, 15, 20, 209, 11, 51, 9, 99, 0, 133, 0, 39], (3, 2, 2, 1)),
-      "Y_h": np.reshape([11.0, 133, 20, 209], (2, 2, 1))}),
 ]
 # fmt: on
 

@@ -119,34 +119,39 @@ def test_present_state_is_a_copy() -> None:
     assert state.clause == "causalconvwithstate.present-state"
 
 
+# Changed inputs: a shape, or a type that has changed, or None for a missing input.
 @pytest.mark.parametrize(
-    ("attributes", "changed", "clause"),
+    ("op", "attributes", "changed", "clause"),
     [
-        ({"activation": "SILU"}, {}, "activation"),
-        ({}, {"past_state": (2, 3, 4)}, "shapes"),
-        ({}, {"past_state": (1, 3, 3)}, "shapes"),
-        ({}, {"weight": (3, 2, 4)}, "shapes"),
-        ({}, {"weight": (3, 4)}, "shapes"),
-        ({}, {"bias": (4,)}, "shapes"),
-        ({}, {"weight": None}, "inputs"),
+        ("CausalConvWithState", {"activation": "SILU"}, {}, "activation"),
+        ("CausalConvWithState", {}, {"past_state": (2, 3, 4)}, "shapes"),
+        ("CausalConvWithState", {}, {"past_state": (1, 3, 3)}, "shapes"),
+        ("CausalConvWithState", {}, {"weight": (3, 2, 4)}, "shapes"),
+        ("CausalConvWithState", {}, {"weight": (3, 4)}, "shapes"),
+        ("CausalConvWithState", {}, {"bias": (4,)}, "shapes"),
+        ("CausalConvWithState", {}, {"weight": None}, "inputs"),
+        *(
+            ("CausalConvWithState", {}, dict.fromkeys(names, type), "types")
+            for type in ("float64", "int32")
+            for names in (("input", "weight", "bias", "past_state"), ("bias",))
+        ),
+        ("com.microsoft::CausalConvWithState", {"dilation": 0}, {}, "dilation"),
+        ("com.microsoft::CausalConvWithState", {"dilation": 2}, {}, "shapes"),
+        ("com.microsoft::CausalConvWithState", {"channels_last": 1}, {}, "shapes"),
+        ("com.microsoft::CausalConvWithState", {"dilation": "1"}, {}, "attributes"),
     ],
 )
-def test_what_the_document_forbids_names_its_clause(
-    attributes: dict[str, Any], changed: dict[str, tuple[int, ...] | None], clause: str
+def test_what_the_documents_forbid_names_its_clause(
+    op: str, attributes: dict[str, Any], changed: dict[str, Any], clause: str
 ) -> None:
-    shapes = {name: np.ones(shape, np.float32) if shape is not None else None for name, shape in changed.items()}
+    inputs: dict[str, Any] = tensors()
+    for name, change in changed.items():
+        made = np.ones(change, np.float32) if isinstance(change, tuple) else change
+        inputs[name] = inputs[name].astype(made) if isinstance(made, str) else made
+    made_node = dilated(**attributes) if op == DILATED else node(**attributes)
     with pytest.raises(IllegalNode) as raised:
-        resolve(node(**attributes), {**tensors(), **shapes})  # type: ignore[arg-type]
-    assert raised.value.clause == f"causalconvwithstate.{clause}"
-
-
-@pytest.mark.parametrize("type", ["float64", "int32"])
-def test_types_that_it_does_not_take_are_forbidden(type: str) -> None:
-    inputs = tensors()
-    for changed in ({n: a.astype(type) for n, a in inputs.items()}, {**inputs, "bias": inputs["bias"].astype(type)}):
-        with pytest.raises(IllegalNode) as raised:
-            resolve(node(), changed)
-        assert raised.value.clause == "causalconvwithstate.types"
+        resolve(made_node, inputs)
+    assert raised.value.clause == f"{op.lower().replace('::', '.')}.{clause}"
 
 
 DILATED = "com.microsoft::CausalConvWithState"
@@ -182,21 +187,6 @@ def test_it_has_the_faults_of_the_operator_that_it_extends() -> None:
     assert fault.applies(DILATED, 1)
     assert fault.clause(DILATED) == "com.microsoft.causalconvwithstate.equations"
     assert not FAULTS["com.microsoft.causalconvwithstate.dilation.ignored"].applies("CausalConvWithState", 27)
-
-
-@pytest.mark.parametrize(
-    ("attributes", "clause"),
-    [
-        ({"dilation": 0}, "dilation"),
-        ({"dilation": 2}, "shapes"),
-        ({"channels_last": 1}, "shapes"),
-        ({"dilation": "1"}, "attributes"),
-    ],
-)
-def test_its_own_attributes_say_what_is_forbidden(attributes: dict[str, Any], clause: str) -> None:
-    with pytest.raises(IllegalNode) as raised:
-        resolve(dilated(**attributes), tensors())
-    assert raised.value.clause == f"com.microsoft.causalconvwithstate.{clause}"
 
 
 # Faults that are derived from the operator's form

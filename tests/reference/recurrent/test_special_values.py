@@ -241,6 +241,22 @@ def test_padding_may_hold_anything(kind: str, op: str) -> None:
     assert worst_ratio(node, inputs, wrong) > 4
 
 
+@pytest.mark.parametrize("kind", TWO_TYPES)
+@pytest.mark.parametrize("style", STYLES.values(), ids=lambda s: s.name)
+@pytest.mark.parametrize("op", OPERATORS)
+def test_subnormal_numbers_may_be_taken_for_zero_in_the_flushing_class(op: str, style: Style, kind: str) -> None:
+    form = FORMATS[kind]
+    inputs = inputs_for(kind, (3, 2, 4, 5), op=op, optional=("B", "initial_h", "initial_c"))
+    flushing = replace(style, flushes=True)
+    for names in (("Sigmoid", "Tanh"), ("HardSigmoid", "Relu", "LeakyRelu"), ("Affine", "Relu", "Tanh")):
+        node = Node(op, 22, {"activations": functions_of(op, *names), **CHOSEN[op]}, outputs_of(op))
+        for scale in (form.least_normal, 4 * form.least_normal, 1.0):
+            small = {n: (a.astype(float) * scale).astype(a.dtype) for n, a in inputs.items() if n != "W"}
+            small["W"] = inputs["W"]
+            outputs = run_kernel(node, small, flushing)
+            assert worst_ratio(node, small, outputs, "flushing") <= 1
+
+
 def test_a_flushed_difference_of_states_may_be_multiplied_by_a_large_gate() -> None:
     # h + z (H - h): H - h is subnormal and taken for zero, z is 100.
     least, dtype = FORMATS["float16"].least_normal, FORMATS["float16"].dtype
