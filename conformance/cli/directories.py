@@ -48,8 +48,9 @@ def generate_cases(
         if profile in _FLOAT and not chosen.cases and not chosen.directories:
             specs += _fair(chosen, {spec.digest for spec in specs})
         versions = sorted({(spec.op, spec.version) for spec in specs})
+        command = ["onnxspec", "generate", "--out", "DIR"]
         made = {
-            "command": _command(chosen, everything),
+            "command": shlex.join([*command, *options_of(chosen), *(["--all"] if everything else [])]),
             "onnxspec": version_of("onnxspec") or "",
             "profile": chosen.profile,
             "digests": digests_for(chosen.profile, versions),
@@ -110,11 +111,6 @@ def _operators(chosen: Selection) -> list[str]:
         return list(chosen.ops)
     known = operator_versions(None)
     return [f"{op}-{v}" for op, v in known if op in (chosen.ops or operator_names("")) and v in chosen.versions]
-
-
-def _command(chosen: Selection, everything: bool) -> str:
-    """Return the command that makes the same tree."""
-    return shlex.join(["onnxspec", "generate", "--out", "DIR", *options_of(chosen), *(["--all"] if everything else [])])
 
 
 @click.command()

@@ -35,13 +35,9 @@ _NAMED = 200  # characters of a name or a version
 _LEGIBLE = 30  # characters of a message below which it says nothing
 
 
-def _coloured(verdict: Verdict, count: int) -> Text:
-    return Text(f"{count:,} {verdict.value}", word(verdict.value).colour)
-
-
 def _counts(run: TargetRun) -> Text:
-    counts = run.counts
-    shown = [_coloured(v, counts[v.value]) for v in reversed(Verdict) if counts[v.value]]
+    counts, verdicts = run.counts, [verdict.value for verdict in reversed(Verdict)]
+    shown = [Text(f"{counts[v]:,} {v}", word(v).colour) for v in verdicts if counts[v]]
     return Text("  ", no_wrap=True, overflow="ellipsis").join(shown)
 
 

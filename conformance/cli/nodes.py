@@ -168,8 +168,5 @@ def _helping(result: Result, findings: Sequence[Finding]) -> Iterator[str]:
         yield f"explained by: {finding['what']}"
     if result.why:
         yield f"known: {result.why}"
-    helps = workaround(finding, result.op)
-    if helps:
-        yield f"what to do: {helps}"
-    else:
-        yield "what to do: try other targets, releases or providers, with --target"
+    remedy = workaround(finding, result.op) or "try other targets, releases or providers, with --target"
+    yield f"what to do: {remedy}"

@@ -98,7 +98,9 @@ def site(runs: Sequence[Path], out: Path) -> None:
     if not readable:
         fail(" ".join(problems) or "no run could be read, so there is nothing to show")
     try:
-        page, remarks = write_site(readable, out, _command_shown())
+        # The command for the first page, without folders of this machine.
+        command = shlex.join(Path(word).name if Path(word).is_absolute() else word for word in command_given())
+        page, remarks = write_site(readable, out, command)
     except OSError as error:
         fail(why(error))
     for problem in (*problems, *remarks):
@@ -147,8 +149,3 @@ def diff(old: Path, new: Path, form: str) -> None:
         text = text_of("difference.md", comparison=comparison)
     put(text)
     raise click.exceptions.Exit(int(comparison.worse))
-
-
-def _command_shown() -> str:
-    """Return the command for a page, without folders of this machine."""
-    return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in command_given())

@@ -154,7 +154,7 @@ def description_of(run: Run) -> RunRecord:
         "shard": str(plan.shard) if plan.shard is not None else None,
         "expected_failures": plan.expected,
         "cases": len(plan.probes),
-        "digests": {**_digests(plan), **_filled(plan)},
+        "digests": _digests(plan),
         "keeps_outputs": plan.record,
         "skipped": list(plan.skipped),
         "merged": [],
@@ -166,27 +166,22 @@ def description_of(run: Run) -> RunRecord:
 
 
 def _digests(plan: Plan) -> dict[str, str]:
-    """Return digests of the cases, so that equal names are known to mean equal cases."""
+    """Return digests of the cases, so that equal names are known to mean equal cases, and of the random cases that
+    followed on each target."""
+    filled = {
+        f"{FILLED}{name}": digest_of_cases(probe.text for probe in some) for name, some in plan.filled.items() if some
+    }
     directories = {"directories": plan.digest} if plan.digest else {}
     if plan.selection.directories:
-        return directories
+        return {**directories, **filled}
     if fresh_profile(plan.selection.profile) is not None:
-        return {"random": digest_of_cases(probe.text for probe in plan.everything)}
+        return {"random": digest_of_cases(probe.text for probe in plan.everything), **filled}
     operators = operator_names()
     versions = sorted({(p.op, p.version) for p in plan.everything if p.op in operators})
     pinned, nonce = split_nonce(plan.selection.profile)
     asked = (probe.text for probe in plan.everything if isinstance(probe, SpecProbe) and probe.fresh)
     fresh = {"nonce": digest_of_cases(asked)} if nonce else {}
-    return {**digests_for(pinned, versions), **directories, **fresh}
-
-
-def _filled(plan: Plan) -> dict[str, str]:
-    """Return digests of the random cases that followed on each target."""
-    return {
-        f"{FILLED}{name}": digest_of_cases(probe.text for probe in probes)
-        for name, probes in plan.filled.items()
-        if probes
-    }
+    return {**digests_for(pinned, versions), **directories, **fresh, **filled}
 
 
 def _target_description(run: TargetRun) -> TargetRecord:
