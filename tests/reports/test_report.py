@@ -52,6 +52,8 @@ def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(page: Page
         attrs for title, attrs in cells.items() if title and title.startswith("LSTM-14, clip, onnxruntime: 9 wrong")
     )
     assert clip["href"] == "#results?target=0&op=LSTM-14&group=clip&verdict=failing"
+    partly = next(attrs for title, attrs in cells.items() if title and title.startswith("LSTM-14, activations,"))
+    assert (clip["class"], partly["class"]) == ("cell tone-known", "cell tone-part")
     # A result counts in each of its features.
     counts = "4 wrong, 3 unsupported, 1 inconclusive, 22 pass (3 of the failures are known)"
     assert f"LSTM-14, reverse, onnxruntime: {counts}" in cells
@@ -72,6 +74,11 @@ def test_matrix_cells_tell_verdicts_by_text_and_lead_to_their_results(page: Page
 def test_a_cell_in_which_nothing_was_judged_says_so(page_of: Callable[..., Page]) -> None:
     rows = [result("a", verdict="inconclusive"), result("b", verdict="not-run")]
     assert "none judged" in page_of(rows).text("matrix")
+
+
+def test_a_type_that_is_refused_as_a_whole_is_not_in_the_matrix(page_of: Callable[..., Page]) -> None:
+    page = page_of([result("a"), result("b", type="float16", verdict="unsupported")])
+    assert "LSTM-14, default, onnxruntime: 1 pass" in {attrs.get("title") for attrs in page.all("a")}
 
 
 def test_findings_stand_in_their_sections(page: Page) -> None:

@@ -99,15 +99,16 @@ def test_badges_are_json_for_shields(folder: Path) -> None:
     assert badge["message"].startswith("fails ")
 
 
-def test_a_feature_page_tells_refusals_from_failures(folder: Path) -> None:
-    def cell(feature: str) -> str:
-        page = (folder / "features" / f"{feature}.html").read_text(encoding="utf-8")
-        (text,) = re.findall(r'<td data-label="LSTM-14">.*?<span class="cell-label">(.*?)</span>', page)
-        return str(text)
+def test_cells_tell_refusals_from_failures(folder: Path) -> None:
+    def cells(page: str) -> list[str]:
+        text = (folder / page).read_text(encoding="utf-8")
+        return re.findall(r'<td data-label="LSTM-14">.*?<span class="cell-label">(.*?)</span>', text)
 
-    assert cell("layout-1") == "not supported"
-    assert cell("clip").startswith("fails ")
-    assert cell("reverse")
+    assert cells("index.html") == ["fails 9 of 60"]
+    assert cells("runtimes/some-runtime.html") == ["fails 9 of 60", "fails 12 of 60", "fails 9 of 60"]
+    assert cells("features/layout-1.html") == ["not supported"]
+    assert cells("features/clip.html") == ["fails 9 of 9"]
+    assert cells("features/reverse.html")
 
 
 def test_of_two_runs_of_one_release_the_larger_counts_and_it_is_said(tmp_path: Path) -> None:
