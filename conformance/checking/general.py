@@ -13,7 +13,7 @@ from ...reference.documents.tensors import Extent, Shape, sizes_known
 from ..models.content import NotConstant
 from ..models.scope import shown_name
 from .sizes import agreement, fits, printed_extents, swapped_states
-from .subject import Broken, Missing, NodeSubject, Outcome
+from .subject import Broken, Input, Missing, NodeSubject, Outcome
 
 
 def outcomes(subject: NodeSubject, operator: Operator) -> Iterator[Outcome]:
@@ -104,28 +104,25 @@ def _types(subject: NodeSubject) -> Iterator[Outcome]:
         kinds.setdefault(operator.kind_of(name), []).append(name)
     # The type of X first, then types of tensors that have one of their own.
     for kind in sorted(kinds, key=lambda kind: kind != "T"):
-        yield from _types_of_one_kind(subject, kinds[kind])
+        yield from _types_of_one_kind(subject, kind, [subject.inputs[name] for name in kinds[kind]])
 
 
-def _types_of_one_kind(subject: NodeSubject, names: list[str]) -> Iterator[Outcome]:
+def _types_of_one_kind(subject: NodeSubject, kind: str, inputs: list[Input]) -> Iterator[Outcome]:
     operator = subject.operator
-    allowed = operator.types_of(names[0])
-    base = next((name for name in names if subject.inputs[name].element is not None), None)
-    for name in names:
-        actual = subject.inputs[name]
+    allowed = operator.types_of(inputs[0].name)
+    first = next((source for source in inputs if source.element is not None), inputs[0])
+    for actual in inputs:
+        name = actual.name
         if actual.element is None:
             yield Missing("types", f"the element type of {name}")
-            continue
-        assert base is not None
-        first = subject.inputs[base]
-        if actual.element not in allowed and (name == base or actual.element != first.element):
-            if operator.kind_of(name) == "T":
+        elif actual.element not in allowed and (actual is first or actual.element != first.element):
+            if kind == "T":
                 message = f"{name} is {actual.element}, which {operator.name} does not take: {_alternatives(allowed)}"
             else:
                 message = f"{name} is {actual.element}, not {_alternatives(allowed)}"
             yield Broken("types", message, actual.type.certain)
         elif actual.element != first.element:
-            message = f"{name} is {actual.element} while {base} is {first.element}: all must be the same"
+            message = f"{name} is {actual.element} while {first.name} is {first.element}: all must be the same"
             yield Broken("types", message, actual.type.certain and first.type.certain)
 
 

@@ -141,13 +141,13 @@ def compare(model: str | Path, inputs: Arrays, outputs: Arrays) -> Comparison:
 
 
 def _require_results(split: SplitModel, outputs: Arrays) -> None:
+    graph = split.model.graph
+    names = ", ".join(value.name for value in graph.output)
     if not outputs:
-        raise ComparisonError(f"no results are given; the model's outputs are {', '.join(split.outputs)}")
-    if strange := [name for name in outputs if name not in split.tensors]:
-        raise ComparisonError(
-            f"the model's main graph computes no tensor named {', '.join(map(repr, strange))}; its outputs are "
-            f"{', '.join(split.outputs)}"
-        )
+        raise ComparisonError(f"no results are given; the model's outputs are {names}")
+    computed = {name for node in graph.node for name in node.output if name}
+    if strange := ", ".join(repr(name) for name in outputs if name not in computed):
+        raise ComparisonError(f"the model's main graph computes no tensor named {strange}; its outputs are {names}")
     for name, array in outputs.items():
         if array.dtype.kind not in "fV":
             raise ComparisonError(f"{name} of the results is {array.dtype}, not floating-point numbers")

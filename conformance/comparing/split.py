@@ -74,16 +74,6 @@ class SplitModel:
             raise ModelError(f"has no {', '.join(CELLS)} node in its main graph")
         return cls(model, nodes)
 
-    @property
-    def outputs(self) -> tuple[str, ...]:
-        """Names of the model's outputs."""
-        return tuple(value.name for value in self.model.graph.output)
-
-    @property
-    def tensors(self) -> frozenset[str]:
-        """Names of all tensors that the main graph computes."""
-        return frozenset(name for node in self.model.graph.node for name in node.output if name)
-
 
 def _recurrent(model: ModelProto, proto: NodeProto) -> RecurrentNode:
     name = proto.name or next((output for output in proto.output if output), proto.op_type)
