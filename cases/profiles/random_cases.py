@@ -26,17 +26,10 @@ from ..axes.activations import functions_of
 from ..axes.axis import NOTHING, Axis
 from ..axes.generator import Counter
 from ..axes.node import output_subsets
-from ..specs.family import drawn_operators, family_of
+from ..specs.family import Supported, drawn_operators, family_of
 from ..specs.model import inputs_of
 from ..specs.space import settle, space_of
 from ..specs.spec import CaseSpec
-
-Supported = Mapping[str, Collection[Any]]
-"""Values that a case may have on axes of the space, by field of CaseSpec; an axis without an entry may have any value.
-
-``activations`` are names of functions that a node may list; if empty, it may list none. Values of ``outputs`` are
-tuples.
-"""
 
 # Fields drawn by one common counter, in this order. Every other field has its own counter.
 _IN_ORDER = (

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from ...reference import CELLS, Node, operator_version
 from ..axes.axis import NOTHING, Axis, features_in
 from ..axes.violation import Violation
-from ..specs.family import FRESH_CASES, Family, Level, register
+from ..specs.family import FRESH_CASES, Family, Level, Supported, register
 from ..specs.features import all_features, break_case, illegal_cases, node_features, recurrent_features, violations_of
 from ..specs.recurrent import recurrent_case
 from ..specs.space import settle
 from ..specs.spec import RECURRENT_AXES, CaseSpec
 from . import written_cases
-from .random_cases import Supported, distinct, left_of, random_case, within
+from .random_cases import distinct, left_of, random_case, within
 
 if TYPE_CHECKING:
     from ..specs.drawing import Bounds
@@ -82,6 +82,7 @@ class CellFamily(Family):
     operators = tuple(CELLS)
     spec: Any = CaseSpec
     build = staticmethod(recurrent_case)
+    features = staticmethod(recurrent_features)
 
     def profile(self, name: str, op: str, version: int) -> Iterable[CaseSpec]:
         """Return the cases of the profile's file; see :mod:`.profiles` for ``full``."""
@@ -92,9 +93,6 @@ class CellFamily(Family):
         drawn = distinct(lambda key: self.random_case(op, key, version, supported=usual), "full")
         drawn = itertools.islice(drawn, RANDOM_OF_FULL)
         return dict.fromkeys(itertools.chain(written, drawn, illegal_cases(op, version, self.spec)))
-
-    def features(self, spec: CaseSpec) -> frozenset[str]:
-        return recurrent_features(spec)
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
         return all_features(op, version, self.spec)
@@ -139,16 +137,11 @@ class CellFamily(Family):
         return bool(spec.illegal or settle(row, search=True, axes=spec.axes) == row)
 
     def random_case(
-        self,
-        op: str,
-        key: str,
-        version: int | None = None,
-        type: str | None = None,
-        supported: Mapping[str, Collection[Any]] = NOTHING,
+        self, op: str, key: str, version: int | None = None, type: str | None = None, supported: Supported = NOTHING
     ) -> CaseSpec | None:
         return random_case(op, key, version, type, supported, self.spec)
 
-    def without(self, op: str, lacks: Collection[str]) -> Mapping[str, Collection[Any]]:
+    def without(self, op: str, lacks: Collection[str]) -> Supported:
         return left_of(op, lacks, self.spec)
 
     def cases(self, op: str, version: int, bounds: Bounds) -> Any:

@@ -67,7 +67,6 @@ class SimpleSpec:
 
     @cached_property
     def operator(self) -> OperatorVersion:
-        """The operator version."""
         return operator_version(self.op, self.version)
 
     @property
@@ -150,7 +149,6 @@ class SimpleSpec:
 
     @property
     def size(self) -> tuple[float, int]:
-        """Sort key for simplicity: smaller is simpler."""
         elements = 1.0
         for name in self.sizes:
             elements *= max(int(self.sizes[name]), 1)
@@ -161,7 +159,6 @@ class SimpleSpec:
         return bool(self.illegal)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields that differ from their defaults."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
         return {field.name: plain[field.name] for field in fields(self) if values[field.name] != field.default}

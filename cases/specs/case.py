@@ -299,7 +299,6 @@ class Trial:
 
     @property
     def subject(self) -> Subject:
-        """Its nodes and their connections."""
         return self.graph or Subject.lone(self.node)
 
     @cached_property

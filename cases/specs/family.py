@@ -27,6 +27,13 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Family")
 
+Supported = Mapping[str, Collection[Any]]
+"""Values that a case may have on axes of the space, by field of CaseSpec; an axis without an entry may have any value.
+
+``activations`` are names of functions that a node may list; if empty, it may list none. Values of ``outputs`` are
+tuples.
+"""
+
 SIZES = ("T", "N", "I", "H")
 
 
@@ -99,12 +106,7 @@ class Family(ABC):
         return ()
 
     def random_case(
-        self,
-        op: str,
-        key: str,
-        version: int | None = None,
-        type: str | None = None,
-        supported: Mapping[str, Collection[Any]] = NOTHING,
+        self, op: str, key: str, version: int | None = None, type: str | None = None, supported: Supported = NOTHING
     ) -> Any | None:
         """Return the legal case that a key draws, the same one everywhere; None if the draw is not a case.
 
@@ -129,7 +131,7 @@ class Family(ABC):
         crossed = self.crossed(first, random.choice(candidates), random.sample(names, random.randint(0, len(names))))
         return replace(crossed, seed=random.randrange(1 << 16)) if "seed" in names and crossed is not None else crossed
 
-    def without(self, op: str, lacks: Collection[str]) -> Mapping[str, Collection[Any]]:
+    def without(self, op: str, lacks: Collection[str]) -> Supported:
         """Return the values that fields may have if a target lacks some traits, as far as :meth:`random_case` uses
         them.
 

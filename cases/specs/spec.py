@@ -142,7 +142,6 @@ class RecurrentSpec:
         return hashlib.sha256(_CANONICAL.encode(self.to_json()).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields that differ from their defaults, as plain values."""
         pairs = zip(defaults_of(self._kind), _values_of(self._kind)(self), strict=True)
         given = {n: v for (n, default), v in pairs if v != default or n in ("op", "version", "type")}
         return {n: list(v) if isinstance(v, tuple) else v for n, v in given.items()}
@@ -254,7 +253,6 @@ class RecurrentSpec:
 
     @property
     def graded(self) -> bool:
-        """Whether the case tests accuracy only."""
         return bool(self.data == "numerics")
 
     @property

@@ -6,7 +6,7 @@ The scale and zero point of each tensor are chosen so that pre-activations stay 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import Any
 
@@ -17,7 +17,7 @@ from ...axes.generator import Counter
 from ...profiles import written_cases
 from ...profiles.random_cases import LARGEST, STEPS, WIDTHS, distinct
 from ...profiles.recurrent import CellFamily
-from ...specs.family import FRESH_CASES, Family, Level, register
+from ...specs.family import FRESH_CASES, Family, Level, Supported, register
 from ...specs.features import break_case
 from ...specs.model import inputs_of
 from .axes import COARSE, HIGHEST, IN_RANGE, MIDDLE, Affine, calibrated, is_power, reach, representable
@@ -214,12 +214,7 @@ class _Extended(CellFamily):
             yield inputs_of(spec, 1)["X"].tobytes()
 
     def random_case(
-        self,
-        op: str,
-        key: str,
-        version: int | None = None,
-        type: str | None = None,
-        supported: Mapping[str, Collection[Any]] = NOTHING,
+        self, op: str, key: str, version: int | None = None, type: str | None = None, supported: Supported = NOTHING
     ) -> Any | None:
         """Return a random case. Half of the cases leave out features that targets lack."""
         return extended_case("partial" if int(key[-1:], 36) % 2 else "complete", key)

@@ -115,7 +115,6 @@ class ExtendedSpec(RecurrentSpec):
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Any:
-        """Return the spec of :meth:`to_json`."""
         return super().from_json({"op": OP_TYPE, "version": VERSION, **value})
 
 

@@ -53,12 +53,10 @@ class LinearAttentionSpec(SimpleSpec):
 
     @property
     def q_num_heads(self) -> int:
-        """Number of query heads."""
         return self.kv_num_heads * self.group
 
     @property
     def k_num_heads(self) -> int:
-        """Number of heads of key."""
         return self.kv_num_heads
 
     @property
@@ -96,12 +94,10 @@ class OnnxruntimeLinearAttentionSpec(LinearAttentionSpec):
 
     @property
     def q_num_heads(self) -> int:
-        """Number of query heads."""
         return self.kv_num_heads * self.group // self.query_sharing
 
     @property
     def k_num_heads(self) -> int:
-        """Number of heads of key."""
         return self.kv_num_heads // self.key_sharing
 
     def has(self, operator: OperatorVersion, name: str) -> bool:
