@@ -285,7 +285,10 @@ def numbers(**fields: Any) -> TensorProto:
     return TensorProto(**{"data_type": TensorProto.FLOAT, "dims": (2, 3), "raw_data": Y.tobytes(), **fields})
 
 
-SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
+FLOATS_OF_8 = numbers(data_type=TensorProto.FLOAT8E4M3FN, raw_data=b"\0" * 6)
+NO_TEXT = model().SerializeToString().replace(b"Add", b"\x80dd")
+
+SPOILT: dict[str, tuple[Callable[[Path], Any] | dict[str, Any], str]] = {
     "no folder": (lambda f: None, "no folder"),
     "a file": (lambda f: f.write_text(""), "no folder"),
     "empty": (lambda f: f.mkdir(), "no model.onnx"),
@@ -294,40 +297,28 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda f: (vendor(f, input_0=Y) / "model.onnx").rename(f / "b.onnx") and (f / "c.onnx").write_bytes(b""),
         "more than one model",
     ),
-    "too few": (lambda f: vendor(f, input_0=Y), "holds 1 inputs, the model takes 2"),
-    "too many": (lambda f: vendor(f, input_0=Y, input_1=Y, input_2=Y), "holds 3 inputs"),
-    "a gap": (lambda f: vendor(f, input_0=Y, input_2=Y), "input_1.pb: is missing"),
-    "too many outputs": (
-        lambda f: vendor(f, input_0=Y, input_1=Y, output_0=Y, output_1=Y),
-        "does not hold the 1 outputs",
-    ),
-    "a sequence": (lambda f: vendor(f, sequence_model(), input_0=Y, input_1=Y), "X of the model is no"),
-    "texts": (lambda f: vendor(f, input_0=np.array(["a"], object), input_1=Y), "holds string"),
-    "small floats": (
-        lambda f: vendor(f, input_0=numbers(data_type=TensorProto.FLOAT8E4M3FN, raw_data=b"\0" * 6), input_1=Y),
-        "float8e4m3fn",
-    ),
-    "an unknown type": (lambda f: vendor(f, input_0=numbers(data_type=999), input_1=Y), "cut off"),
-    "a shape that does not fit": (lambda f: vendor(f, input_0=numbers(dims=(7,)), input_1=Y), "broken"),
-    "a negative shape": (lambda f: vendor(f, input_0=numbers(dims=(-1, 3)), input_1=Y), "shape"),
-    "an enormous shape": (
-        lambda f: vendor(f, input_0=numbers(dims=(2**40, 2**40), raw_data=b""), input_1=Y),
-        "more than the 536870912 bytes",
-    ),
     "an operator that is no text": (
-        lambda f: (vendor(f, input_0=Y, input_1=Y) / "model.onnx").write_bytes(
-            model().SerializeToString().replace(b"Add", b"\x80dd")
-        ),
-        "is not UTF-8",
+        lambda f: (vendor(f, input_0=Y, input_1=Y) / "model.onnx").write_bytes(NO_TEXT), "is not UTF-8",
     ),
-    "no opset": (lambda f: vendor(f, onnx.ModelProto(graph=model().graph), input_0=Y), "no model"),
+    "too few": ({"input_0": Y}, "holds 1 inputs, the model takes 2"),
+    "too many": ({"input_0": Y, "input_1": Y, "input_2": Y}, "holds 3 inputs"),
+    "a gap": ({"input_0": Y, "input_2": Y}, "input_1.pb: is missing"),
+    "too many outputs": ({"input_0": Y, "input_1": Y, "output_0": Y, "output_1": Y}, "does not hold the 1 outputs"),
+    "a sequence": ({"proto": sequence_model(), "input_0": Y, "input_1": Y}, "X of the model is no"),
+    "texts": ({"input_0": np.array(["a"], object), "input_1": Y}, "holds string"),
+    "small floats": ({"input_0": FLOATS_OF_8, "input_1": Y}, "float8e4m3fn"),
+    "an unknown type": ({"input_0": numbers(data_type=999), "input_1": Y}, "cut off"),
+    "a shape that does not fit": ({"input_0": numbers(dims=(7,)), "input_1": Y}, "broken"),
+    "a negative shape": ({"input_0": numbers(dims=(-1, 3)), "input_1": Y}, "shape"),
+    "an enormous shape": ({"input_0": numbers(dims=(2**40, 2**40), raw_data=b"")}, "more than the 536870912 bytes"),
+    "no opset": ({"proto": onnx.ModelProto(graph=model().graph), "input_0": Y}, "no model"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("spoil", "complaint"), SPOILT.values(), ids=SPOILT)
-def test_a_directory_that_cannot_be_used(spoil: Callable[[Path], Any], complaint: str, tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_used(spoil: Any, complaint: str, tmp_path: Path) -> None:
     folder = tmp_path / "case"
-    spoil(folder)
+    vendor(folder, **spoil) if isinstance(spoil, dict) else spoil(folder)
     assert complaint in broken(folder)
 
 
