@@ -53,6 +53,12 @@ def tree(cases: list[CaseSpec], tmp_path_factory: pytest.TempPathFactory) -> Tre
 
 
 @pytest.fixture(scope="module")
+def reasons(tree: Tree) -> dict[str, str]:
+    """Return the reason of each case that is left out."""
+    return {entry["case"]: entry["reason"] for entry in tree[1]["left_out"]}
+
+
+@pytest.fixture(scope="module")
 def fair(cases: list[CaseSpec], tree: Tree) -> list[Fair]:
     """Return the fair cases with the data sets that were written for them."""
     folder, manifest = tree
@@ -65,7 +71,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
     return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
 
-def test_every_case_is_written_or_left_out_with_a_reason(cases: list[CaseSpec], tree: Tree) -> None:
+def test_every_case_is_written_or_left_out_with_a_reason(cases: list[CaseSpec], tree: Tree, fair: list[Fair]) -> None:
     folder, manifest = tree
     assert json.loads((folder / "manifest.json").read_text()) == manifest
     written, left_out = manifest["cases"], manifest["left_out"]
@@ -76,9 +82,7 @@ def test_every_case_is_written_or_left_out_with_a_reason(cases: list[CaseSpec], 
     assert manifest["licence"] == "Apache-2.0"
     assert manifest["tolerance"] == {"rtol": 1e-3, "atol": 1e-7}
     assert manifest["made"] == ORIGIN
-    by_id = {spec.id: spec for spec in cases}
-    for entry in written:
-        spec = by_id[entry["case"]]
+    for entry, (spec, _, _) in zip(written, fair, strict=True):
         assert CaseSpec.from_json(entry["spec"]) == spec
         assert entry["folder"] == folder_name(spec)
         assert entry["clauses"] == [clause.id for clause in clauses_exercised(spec)]
@@ -88,9 +92,7 @@ def test_every_case_is_written_or_left_out_with_a_reason(cases: list[CaseSpec], 
         assert set(entry["files"]) == {f"{entry['folder']}/{name}" for name in bytes_of(folder / entry["folder"])}
 
 
-def test_what_is_open_is_left_out(cases: list[CaseSpec], tree: Tree) -> None:
-    _, manifest = tree
-    reasons = {e["case"]: e["reason"] for e in manifest["left_out"]}
+def test_what_is_open_is_left_out(cases: list[CaseSpec], reasons: dict[str, str]) -> None:
     assert all("forbids" in reasons[spec.id] for spec in cases if spec.illegal)
     for spec in (spec for spec in cases if not spec.illegal):
         first = build_case(spec).trial.first
@@ -106,10 +108,8 @@ def test_what_is_open_is_left_out(cases: list[CaseSpec], tree: Tree) -> None:
     assert any("times the runner's tolerance" in reason for reason in reasons.values())
 
 
-def test_a_tolerance_of_1e_3_is_too_narrow_for_bfloat16(cases: list[CaseSpec], tree: Tree) -> None:
-    _, manifest = tree
-    reasons = {e["case"]: e["reason"] for e in manifest["left_out"] if e["type"] == "bfloat16"}
-    assert sum("a correct" in reason for reason in reasons.values()) > 20
+def test_a_tolerance_of_1e_3_is_too_narrow_for_bfloat16(cases: list[CaseSpec], reasons: dict[str, str]) -> None:
+    assert sum(".bfloat16." in id and "a correct" in reason for id, reason in reasons.items()) > 20
     # The remaining cases have no numbers, or only numbers that no kernel rounds.
     for spec in cases:
         if spec.type == "bfloat16" and spec.id not in reasons:
@@ -136,23 +136,18 @@ def test_no_conforming_kernel_is_accused(style: str, fair: list[Fair]) -> None:
             assert within_tolerance(trial, written, style), spec.id
 
 
-def test_the_others_are_left_out_with_cause(cases: list[CaseSpec], tree: Tree) -> None:
+def test_the_others_are_left_out_with_cause(cases: list[CaseSpec], reasons: dict[str, str]) -> None:
     """Some of the cases with a radius wider than the tolerance would fail in a conforming kernel."""
-    _, manifest = tree
-    ids = {e["case"] for e in manifest["left_out"] if e["reason"].startswith("a correct")}
+    ids = {id for id, reason in reasons.items() if reason.startswith("a correct")}
     small = [build_case(spec).trial for spec in cases if spec.id in ids and spec.H <= 9]
     accused = {trial.type for trial in small if not within_tolerance(trial, data_sets_of(trial), "stored-sums-edge")}
     assert accused >= {"float16", "bfloat16"}
 
 
-def test_the_largest_radius_is_that_of_a_free_run(cases: list[CaseSpec], tree: Tree) -> None:
-    _, manifest = tree
-    specs = {spec.id: spec for spec in cases}
-    for entry in manifest["cases"]:
-        spec = specs[entry["case"]]
+def test_the_largest_radius_is_that_of_a_free_run(fair: list[Fair], tree: Tree) -> None:
+    for entry, (spec, trial, _) in zip(tree[1]["cases"], fair, strict=True):
         if spec.reruns != "none" or spec.type != "float32" or 0 in (spec.T, spec.N):
             continue
-        trial = build_case(spec).trial
         (feed,) = trial.feeds
         shares = {
             e.output: (e.number.radius / (1e-7 + 1e-3 * np.abs(e.number.value))).max()

@@ -47,17 +47,6 @@ def test_cases_of_integers_have_no_radius(core: tuple[Any, ...]) -> None:
                 assert not any(number.radius.any() for number in numbers.values()), spec.id
 
 
-def test_a_sequence_cut_in_two_is_the_sequence() -> None:
-    whole = LinearAttentionSpec(seq_length=9, seed=3)
-    cut = LINEAR_ATTENTION_FAMILY.settled(LinearAttentionSpec(seq_length=9, seed=3, session="cut"))
-    operator = operator_of(OP)
-    expected = operator.evaluate(whole.node, LINEAR_ATTENTION_FAMILY.inputs(whole))
-    outputs = [operator.evaluate(cut.node, LINEAR_ATTENTION_FAMILY.inputs(cut, run)) for run in (0, 1)]
-    joined = np.concatenate([arrays["output"] for arrays in outputs], axis=1)
-    np.testing.assert_allclose(joined, expected["output"], rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(outputs[1]["present_state"], expected["present_state"], rtol=1e-5, atol=1e-6)
-
-
 def test_cases_of_onnxruntimes_operator_go_together() -> None:
     own_core = ONNXRUNTIME_LINEAR_ATTENTION_FAMILY.profile("core", OWN, 1)
     legal = [spec for spec in own_core if not spec.illegal]

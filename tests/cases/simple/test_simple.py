@@ -32,14 +32,18 @@ def dims(model: bytes, name: str) -> list[int | str]:
 
 
 @pytest.mark.parametrize("session", ["chain", "cut"])
-def test_a_sequence_in_several_runs_is_the_one_in_one_run(session: str) -> None:
-    spec = case(session=session, length=7)
+@pytest.mark.parametrize(("op", "axis"), [("CausalConvWithState", 2), ("LinearAttention", 1)])
+def test_a_sequence_in_several_runs_is_the_one_in_one_run(op: str, axis: int, session: str) -> None:
+    family: Any = family_of(op)
+    spec = family.settled(family.spec(**{family.sequence: 7}, session=session, seed=3))
     runs = [feed.inputs for feed in build_case(spec).trial.feeds]
-    assert [run["input"].shape[2] for run in runs] == ([7, 1, 1, 1] if session == "chain" else [4, 3])
+    lengths = [run[spec.operator.inputs[0]].shape[axis] for run in runs]
+    assert lengths == ([7, 1, 1, 1] if session == "chain" else [4, 3])
     outputs = [evaluate(spec.node, run) for run in runs]
-    whole = {**runs[0], "input": np.concatenate([run["input"] for run in runs], axis=2)}
-    joined = np.concatenate([output["output"] for output in outputs], axis=2)
-    assert np.allclose(joined, evaluate(spec.node, whole)["output"])
+    expected = evaluate(spec.node, family.inputs(replace(spec, **{family.sequence: sum(lengths)}, session="one")))
+    joined = np.concatenate([output["output"] for output in outputs], axis)
+    np.testing.assert_allclose(joined, expected["output"], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(outputs[-1]["present_state"], expected["present_state"], rtol=1e-5, atol=1e-6)
     for before, run in zip(outputs, runs[1:], strict=False):
         assert np.array_equal(before["present_state"].astype(np.float32), run["past_state"])
 
@@ -67,22 +71,19 @@ def test_weights_are_initializers_where_the_case_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("dimensions", "input", "state"),
+    ("fields", "input", "state"),
     [
-        ("static", [2, 3, 6], [2, 3, 3]),
-        ("symbolic", ["batch_size", 3, "length"], ["batch_size", 3, 3]),
-        ("all-symbolic", ["batch_size", "channels", "length"], ["batch_size", "channels", "k - 1"]),
+        ({}, [2, 3, 6], [2, 3, 3]),
+        ({"dimensions": "symbolic"}, ["batch_size", 3, "length"], ["batch_size", 3, 3]),
+        ({"dimensions": "all-symbolic"}, ["batch_size", "channels", "length"], ["batch_size", "channels", "k - 1"]),
+        ({"session": "cut", "length": 9}, ["batch_size", 3, "length"], ["batch_size", 3, 3]),
     ],
+    ids=str,
 )
-def test_dimensions_have_numbers_or_names(dimensions: str, input: list[Any], state: list[Any]) -> None:
-    model = build_case(case(dimensions=dimensions)).trial.model
+def test_dimensions_have_numbers_or_names(fields: dict[str, Any], input: list[Any], state: list[Any]) -> None:
+    model = build_case(case(**fields)).trial.model
     assert dims(model, "input") == dims(model, "output") == input
     assert dims(model, "past_state") == dims(model, "present_state") == state
-
-
-def test_the_model_of_a_session_holds_no_size_of_its_whole() -> None:
-    model = build_case(case(session="cut", length=9)).trial.model
-    assert dims(model, "input") == ["batch_size", 3, "length"]
 
 
 def test_features_say_what_a_case_has() -> None:
