@@ -44,6 +44,18 @@ def test_where_the_reset_gate_stands_is_a_feature_of_gru_alone() -> None:
     assert not any("reset" in name for name in all_features("LSTM", 14) | all_features("RNN", 14))
 
 
+@pytest.mark.parametrize(
+    ("direction", "expected"),
+    [
+        ("forward", {"forward"}),
+        ("reverse", {"reverse"}),
+        ("bidirectional", {"forward", "reverse", "bidirectional"}),
+    ],
+)
+def test_directions_are_features(direction: str, expected: set[str]) -> None:
+    assert features(direction=direction) & {"forward", "reverse", "bidirectional"} == expected
+
+
 def test_functions_in_use_are_features_whether_named_or_by_default() -> None:
     assert {"uses-Sigmoid", "uses-Tanh"} <= features()
     named = features(activations=("HardSigmoid", "Relu", "Softplus"))
