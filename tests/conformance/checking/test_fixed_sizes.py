@@ -71,7 +71,7 @@ def test_axes_of_an_image_that_become_time_are_no_batch() -> None:
 
 def test_an_axis_called_batch_that_is_time() -> None:
     for X, layout, right in ((("batch", "time", I), 0, False), (("time", "batch", I), 0, True),
-                             (("batch", "time", I), 1, True)):  # fmt: skip
+                             (("batch_steps", "batch", I), 0, True), (("batch", "time", I), 1, True)):  # fmt: skip
         found = warnings(check_model(model_of([recurrent("LSTM", layout=layout)], {"X": X}, W)), "model.batch-in-time")
         assert ["the time axis of X is called batch" in problem.message for problem in found] == [True] * (not right)
 
@@ -140,13 +140,13 @@ def test_operators_without_a_sequence_have_claims_too(claim: tuple[int, ...], st
     assert [problem.rule for problem in check_model(model).problems] == ["model.sizes-claimed"] * stale
 
 
-def padded(between: list[NodeProto], second_lengths: str, output: str = "h") -> set[str]:
+def padded(between: list[NodeProto], second_lengths: str, output: str = "h", state: str = "") -> set[str]:
     """Return which of two nodes with lengths are reported to rely on padding."""
     first = recurrent("LSTM", ("X", "W2", "R2", "", "lens"), "first", ["y"], direction="bidirectional")
-    inputs = ("x", "V", "R2", "", second_lengths)
+    inputs = ("x", "V", "R2", "", second_lengths, state)
     second = recurrent("LSTM", inputs, "second", ["", "h"], direction="bidirectional")
-    constants = {**BOTH, "merge": np.array([0, 0, -1], np.int64)}
-    shapes = {"X": ("t", "n", I), "lens": ("n",), "others": ("n",)}
+    constants = {**BOTH, "merge": np.array([0, 0, -1], np.int64), "axes": np.array([0], np.int64)}
+    shapes = {"X": (1 if state else "t", "n", I), "lens": ("n",), "others": ("n",)}
     checked = check_model(model_of([first, *between, second], shapes, constants, outputs=[output]))
     assert len(checked.nodes) == 2
     return {problem.node for problem in warnings(checked, "lstm.padding.zero")}
@@ -164,6 +164,8 @@ def test_padding_is_relied_on_unless_it_comes_to_nodes_of_the_same_lengths_alone
     assert padded(MERGE, "others") == {"/first"}
     assert padded(MERGE, "") == {"/first"}
     assert padded(MERGE, "lens", output="x") == {"/first"}
+    last = helper.make_node("Squeeze", ["y", "axes"], ["state"])
+    assert padded([*MERGE, last], "lens", state="state") == {"/first"}
     assert padded([*MERGE, helper.make_node("ReduceMean", ["x"], ["mean"])], "lens") == {"/first"}
 
 
