@@ -179,6 +179,18 @@ def test_where_infinity_is_right_the_largest_number_is_too_and_a_small_one_is_no
     assert worst_ratio(node, inputs, small) > 4
 
 
+@pytest.mark.parametrize("op", OPERATORS)
+def test_nan_through_relu_and_clip_is_a_interpretation(op: str) -> None:
+    inputs = inputs_for("float32", (3, 2, 3, 4), op=op)
+    inputs["X"][1, 0, 0] = np.nan
+    for attributes in (all_relu(op), {"clip": 0.5}):
+        node = Node(op, 22, attributes, outputs_of(op))
+        results = [run_kernel(node, inputs, Style("s", swallows_nan=swallows)) for swallows in (False, True)]
+        assert np.isnan(results[0]["Y"]).any()
+        assert np.isfinite(results[1]["Y"]).all()
+        assert all(worst_ratio(node, inputs, outputs) <= 1 for outputs in results)
+
+
 def spoilt_inputs(op: str, name: str, kind: str = "float32") -> Arrays:
     """Return inputs with a NaN in one of them, or in none if there is none of that name."""
     inputs = inputs_for(kind, (3, 2, 3, 4), op=op, optional=optional_of(op), lengths=[3, 2], directions=2)
