@@ -126,26 +126,21 @@ class Affine:
         """Return whole numbers saturated to the type's range."""
         return np.clip(levels, self.lowest, self.highest)
 
-    def undecided(self, x: NDArray[Any], relative: float = 2.0**-23) -> NDArray[np.bool_]:
+    def undecided(self, x: NDArray[Any]) -> NDArray[np.bool_]:
         """Return a mask of the numbers so near to a tie that a conforming implementation may choose the other level.
 
-        relative
-            Relative error of the quotient before rounding: float32 division costs 2^-24, multiplication with a rounded
-            reciprocal 2^-23.
+        The relative error of a float32 quotient before rounding is 2^-24, or 2^-23 for a rounded reciprocal.
         """
         quotient = np.clip(self._quotient(x), -_FAR, _FAR)
-        reach = np.abs(quotient) * relative
+        reach = np.abs(quotient) * 2.0**-23
         low, high = (self._saturated(self.nearest(quotient + side * reach)) for side in (-1, 1))
-        undecided: NDArray[np.bool_] = (low != high) | (reach >= 0.5) & ~self._beyond(quotient)
+        beyond = np.abs(quotient) > 2 * self.highest
+        undecided: NDArray[np.bool_] = (low != high) | (reach >= 0.5) & ~beyond
         return undecided
 
     def _quotient(self, x: NDArray[Any]) -> NDArray[np.float64]:
         quotient: NDArray[np.float64] = np.asarray(x, np.float64) / self.scale
         return quotient
-
-    def _beyond(self, quotient: NDArray[np.float64]) -> NDArray[np.bool_]:
-        beyond: NDArray[np.bool_] = np.abs(quotient) > 2 * self.highest
-        return beyond
 
     def _saturated(self, rounded: NDArray[np.float64]) -> NDArray[np.int64]:
         finite = np.clip(np.where(np.isnan(rounded), 0.0, rounded), -_FAR, _FAR)
