@@ -68,6 +68,11 @@ def test_equal_runs_are_equal_packages_of_sorted_files(
     assert not any(name.endswith(".html") for name in names)
 
 
+def test_a_statement_that_is_written_otherwise_is_found(certified_files: Files, tmp_path: Path) -> None:
+    path = raw(tmp_path / "p.zip", {**certified_files, STATEMENT: certified_files[STATEMENT] + b"\n"})
+    assert verified(path).differing == ["levels and statement"]
+
+
 def test_the_statement_fits_the_published_schema(certified_files: Files) -> None:
     schema: Any = json.loads((PUBLISHED / "statement.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)
