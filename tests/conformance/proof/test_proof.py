@@ -92,14 +92,13 @@ def test_a_forbidden_model_that_is_accepted_is_caught() -> None:
 
 
 def test_a_kernel_that_is_accused_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    cutting = Style("cutting", truncates=True, stores_sums=True, stores_gates=True)
     conforming = operator_of("GRU").conforming
     assert isinstance(conforming, dict)
-    monkeypatch.setitem(conforming, "cutting", Conforming(partial(run_kernel, style=cutting)))
-    halves = [dataclasses.replace(spec, type="float16", T=12, H=16, bias=True) for spec in TWO]
-    accusations = proof_of(halves, [], ["cutting"]).false_positives
-    assert {a.style for a in accusations} <= {"cutting"}
-    assert not proof_of(halves, [], ["library", "wide-state"]).false_positives
+    coarse = Conforming(partial(run_kernel, style=Style("coarse", operands="bfloat16")))
+    monkeypatch.setitem(conforming, "coarse", coarse)
+    accusations = proof_of(TWO, [], ["coarse", "library", "wide-state"]).false_positives
+    assert [(a.style, a.case) for a in accusations] == [("coarse", spec.id) for spec in TWO]
+    assert all(a.message.startswith("wrong: Y[0, 0, 0, 0] ") for a in accusations)
 
 
 TIED = profile("quantized", "GRU", 14)[-8:]
