@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -14,7 +15,7 @@ from rich.console import Console
 
 from onnxspec.cases import CaseSpec, profile
 from onnxspec.conformance.cli.display import RunDisplay, could_not_start, summarize
-from onnxspec.conformance.cli.terminal import LINE, say
+from onnxspec.conformance.cli.terminal import LINE, console_on, say
 from onnxspec.conformance.diagnosis.findings import findings_of
 from onnxspec.conformance.judging.judgement import Judgement, Verdict
 from onnxspec.conformance.probes.probe import SpecProbe, worded
@@ -188,3 +189,8 @@ def test_what_is_a_readable_line_is_said_as_it_is(capsys: pytest.CaptureFixture[
     lines = ["", "  gone   clip [red] :smile:  two blanks", "/" + "folder/" * 100, "n" * LINE]
     say(*lines)
     assert capsys.readouterr().out == "".join(f"{line}\n" for line in lines)
+
+
+def test_nothing_that_is_printed_can_control_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    console_on(sys.stdout).print("a\x1b[2J\u202eb", markup=False)
+    assert capsys.readouterr().out == "a\\x1b[2J\\u202eb\n"
