@@ -262,6 +262,7 @@ def test_a_proof_names_the_provider_for_every_node(proof: str, wrapped: bool, ki
 def test_a_target_in_one_place_and_a_case_that_did_not_run_need_no_proof() -> None:
     assert {placement_of(name, False, {"a": ran("")}).proof for name in ("", "CPUExecutionProvider")} == {"not needed"}
     assert not list(unproved(EP, False, {"a": ran("", "refused")}))
+    assert not list(unproved("CPUExecutionProvider", False, {"a": ran("")}))
 
 
 def test_records_and_profiles_together_are_told_as_that() -> None:
