@@ -3,12 +3,14 @@
 Only the outputs and the last state are visible. So a node is judged by a *free run*: the local errors of every step are
 carried to the end. An implementation may compute step by step, or fused (it reads before it writes and adds the
 difference), or in chunks of any length. Within a chunk, the written values w come from a triangular system; outputs and
-the state at the chunk's end come from matrix products (the WY form). All of these solve the same equations, so they
-differ only by roundings of the same three quantities. Let u be the rounding of a sum, h the rounding of a stored number
-(both float32 in most classes), and p the operand rounding of matrix products:
+the state at the chunk's end come from matrix products (the WY form). A delta rule may also multiply the state by the
+matrix A = (I - beta k k') exp(g) of each step. All of these solve the same equations, so they differ only by roundings
+of the same three quantities. Let u be the rounding of a sum, h the rounding of a stored number (both float32 in most
+classes), and p the operand rounding of matrix products:
 
     in w_t           |beta| [ ((d_k + n + 6) u + 4 p + E) |k|'P + (3 h + 2 p) (|v| + |P'k|) ] + 2 h |w|
     in S, at an end  ((n + 2) u + 2 h + 3 p) M + E P
+    in S, by A       ((d_k + 7) u + 4 p + E) (P + |beta| |k| |k|'P)
     in o_t           |scale| [ ((d_k + n + 6) u + 4 p) |q|'M + E |q|'P ] + 2 h |o|
 
 **Local errors.** n counts the steps since the chunk began. M bounds every partial sum of the state: it starts from |S|
@@ -17,7 +19,9 @@ each a sum of n terms, costs at most d_k + n roundings of |k|'P or |q|'M. Six mo
 decays, scale and beta. Sequential and fused kernels are chunks of one step. E is the relative error of a decay. It
 covers exp itself, the rounding of its argument, and the sum of the exponents g since the chunk began; each partial sum
 G is rounded, in order or as a tree. WGSL allows exp 3 + 2|x| units in the last place, the largest error of the
-implementations in use.
+implementations in use. The elements of A cost three roundings and E, and a row of A times S is a sum of d_k products,
+with |A| |S| at most P + |beta| |k| |k|'P; adding beta k v' costs up to four more. This form is of single steps: its
+error is added to S where chunks have one step.
 
 **Carried errors.** The equations are linear in S. An error e in w_s enters the state as k_s e, and an error in S enters
 as itself. A later step sees the error multiplied by Phi, the exact product of the matrices A = (I - beta k k') exp(g)
@@ -38,7 +42,7 @@ similar, its error is thousands of bounds.
 
 **Exact cases.** Where every number is a small integer, no conforming implementation rounds at all (:func:`is_exact`).
 
-Measured with fourteen implementations (``tests/reference/operators/linear_attention``): at most 0.2 of the bound in
+Measured with sixteen implementations (``tests/reference/operators/linear_attention``): at most 0.2 of the bound in
 float32, and 0.97 in half types, where most of the error is the rounding of the result.
 """
 
@@ -229,6 +233,8 @@ def _run(operands: Operands, lengths: list[int], costs: Costs) -> tuple[_Local, 
                 share = (position + 2) * costs.sums + 2 * costs.held + 3 * costs.operands
                 end: Array = dtype.type(share) * majorant + error_of_decay[..., None].astype(dtype) * decayed
                 end += costs.floor * (4 + greatest)[..., None, None]
+                if length == 1 and sizes.beta is not None:
+                    end += _dense_error(sizes, decayed, error_of_decay, costs)
                 end[greatest >= costs.largest] = np.inf
                 ends.append((index, end))
             if sizes.flushed is not None:
@@ -314,6 +320,15 @@ def _step_errors(
         local.written[index, :, t] += sizes.flushed.written if sizes.beta is not None else 0.0
         sums += sizes.flushed.output
     local.outputs[index, :, t] = abs(step.scale) * sums + 2 * costs.held * sizes.output + costs.floor
+
+
+def _dense_error(sizes: _Sizes, decayed: Array, error_of_decay: Array, costs: Costs) -> Array:
+    """Return the additional error of S where one step multiplies it by the matrix A."""
+    d_k = sizes.key.shape[-1]
+    share = (d_k + 7) * costs.sums + 4 * costs.operands + error_of_decay
+    through = retrieve(decayed, (sizes.key * share).astype(decayed.dtype))
+    error: Array = share[..., None].astype(decayed.dtype) * decayed + outer(sizes.beta * sizes.key, through)
+    return error.astype(decayed.dtype)
 
 
 def _of_heads(states: Array, heads: NDArray[np.int64]) -> Array:

@@ -117,6 +117,20 @@ def _fused(h: Head) -> None:
         h.S = d[:, None] * h.S + np.outer(h.k[t], w)
 
 
+def _dense(h: Head, order: Callable[[int], Iterator[int]] = lambda n: iter(range(n))) -> None:
+    """Multiply the state by the matrix (I - beta k k') exp(g) of each step, adding up products one by one."""
+    for t in range(h.T):
+        step = np.eye(h.d_k, dtype=f32)
+        if h.delta:
+            step = step - h.b[t] * np.outer(h.k[t], h.k[t])
+        step = step * np.exp(h.g[t])
+        state = np.zeros_like(h.S)
+        for i in order(h.d_k):
+            state = state + step[:, i, None] * h.S[i]
+        h.S = state + np.outer(h.b[t] * h.k[t], h.v[t])
+        h.o[:, t] = (h.q[:, t] @ h.S) * h.scale
+
+
 def _lanes(h: Head, width: int = 8) -> None:
     """Compute step by step with the state transposed and sums in lanes.
 
@@ -255,6 +269,8 @@ KERNELS: dict[str, Callable[[Attention], Outputs]] = {
     "sequential": kernel(_sequential),
     "reversed": kernel(partial(_sequential, order=_backwards)),
     "fused": kernel(_fused),
+    "dense": kernel(_dense),
+    "dense-reversed": kernel(partial(_dense, order=_backwards)),
     "lanes": kernel(_lanes),
     "chunks-64": kernel(_chunked),
     "chunks-48-inverse": kernel(partial(_chunked, length=48, solve=by_inverse)),

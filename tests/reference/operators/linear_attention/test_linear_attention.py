@@ -101,6 +101,16 @@ def test_stable_inverses_are_within_the_bound_where_keys_are_alike(T: int, keys:
         assert worst(numbers, compute(node)) <= 0.5
 
 
+@pytest.mark.parametrize("T", [1, 2, 5])
+@pytest.mark.parametrize("rule", ["delta", "gated_delta"])
+def test_a_product_with_the_matrix_of_a_step_is_within_the_bound(T: int, rule: str) -> None:
+    node = draw(2, T=T, widths=(128, 4), rule=rule, keys="alike", past=True)
+    numbers = expected(node)
+    for name in ("dense", "dense-reversed"):
+        returned = KERNELS[name](node)
+        assert max(ratio(number, returned[output]) for output, number in numbers.items()) <= 0.5
+
+
 @pytest.mark.parametrize("type", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("rule", ["linear", "delta"])
 @pytest.mark.parametrize("seed", range(6))
