@@ -116,7 +116,7 @@ def meets(probe: Probe, words: str) -> bool:
         return True
     if spec is None:
         return False
-    condition = re.sub(r" \(\d+ pass(es)?\)$", "", words)
+    condition = re.sub(r" \(passes with \d+\)$", "", words)
     if match := re.fullmatch(r"(\d+) to (\d+) ([\w ]+)", condition):
         return int(match[1]) <= getattr(spec, _COUNTS[match[3]]) <= int(match[2])
     if match := re.fullmatch(r"(exactly )?(\d+) ([\w ]+?)( or more)?", condition):

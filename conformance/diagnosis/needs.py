@@ -178,7 +178,7 @@ def _counted(need: Need, size: int, most: int = 0) -> str:
     sizes = f"{size} to {most}" if most else str(size)
     unit, *more = need.called.split()
     if need.axis is None:
-        return f"{_SIZE_WORDS.get(need.field, need.field.replace('_', ' '))} {sizes}"
+        return f"{_SIZE_WORDS.get(need.field, need.field)} {sizes}"
     return " ".join((f"{sizes} {unit}" if sizes == "1" else f"{sizes} {unit}s", *more))
 
 
@@ -195,7 +195,7 @@ def _of_size(need: Need, passed: set[int], failed: set[int]) -> Iterator[Conditi
     above = min((size for size in passed if size > most), default=None)
     between = any(least < size < most for size in passed)
     # Sizes between the last that passes and the first that fails are unknown.
-    unknown = "" if below in (None, least - 1) else f" ({below} pass{'es' if below == 1 else ''})"
+    unknown = "" if below in (None, least - 1) else f" (passes with {below})"
     if not between and above is None:
         yield Condition(f"{counted(least)} or more{unknown}", lambda spec: size_of(spec) >= least)
         return

@@ -83,7 +83,7 @@ def _failure_items(groups: Iterable[FailureGroup], findings: Sequence[Finding], 
         first, remark = findings[group.problems[0]], ""
         # The title of an inaccurate finding names the wider class.
         if first["verdict"] in (Verdict.WRONG, Verdict.UNSTABLE) and not first["fault"] and not first["expected"]:
-            remark = "; cause unknown" if first["searched"] else "; cause not found in the time allowed"
+            remark = "; cause unknown" if first["searched"] else "; cause unknown, not all faults were tried"
         label, command = ("known", "") if group.known else (news, first["repeat"])
         why = f"Listed as known: {first['why']}" if first["why"] else first["message"]
         yield Item(label, group.text, f" ({group.extent}){remark}", why, command)

@@ -377,7 +377,7 @@ def test_a_threshold_lies_between_the_largest_that_passes_and_the_smallest_that_
     assert _of_sizes(5, [5, 6], [9]) == ["5 to 6 units"]
     assert _of_sizes(8, [8, 16, 32], [9, 15, 33]) == ["a multiple of 8 units"]
     coarse = _need("H", 8, (1, 4), Verdict.PASS, passed=(1, 4))
-    assert _of_sizes(8, [8], [], coarse) == ["8 units or more (4 pass)"]
+    assert _of_sizes(8, [8], [], coarse) == ["8 units or more (passes with 4)"]
 
 
 def test_what_fails_at_one_size_only_is_said_to_be_that_size(on: On) -> None:
