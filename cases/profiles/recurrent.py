@@ -82,7 +82,6 @@ class CellFamily(Family):
     operators = tuple(CELLS)
     spec: Any = CaseSpec
     build = staticmethod(recurrent_case)
-    features = staticmethod(recurrent_features)
 
     def profile(self, name: str, op: str, version: int) -> Iterable[CaseSpec]:
         """Return the cases of the profile's file; see :mod:`.profiles` for ``full``."""
@@ -93,6 +92,9 @@ class CellFamily(Family):
         drawn = distinct(lambda key: self.random_case(op, key, version, supported=usual), "full")
         drawn = itertools.islice(drawn, RANDOM_OF_FULL)
         return dict.fromkeys(itertools.chain(written, drawn, illegal_cases(op, version, self.spec)))
+
+    def features(self, spec: CaseSpec) -> frozenset[str]:
+        return recurrent_features(spec)
 
     def all_features(self, op: str, version: int) -> frozenset[str]:
         return all_features(op, version, self.spec)
