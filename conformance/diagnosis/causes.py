@@ -231,7 +231,8 @@ def _confirmed(finding: Finding, shrunk: Shrunk, context: DiagnosisContext, budg
     fault = confirmation.fault
     if fault is None:
         case = failing_case_of_tried(shrunk.one)
-        return cause if case is None else replace(cause, pattern=error_pattern(context.observed[case]))
+        outputs = shrunk.one.prepared.trials[0].node.outputs
+        return cause if case is None else replace(cause, pattern=error_pattern(context.observed[case], outputs))
     without += [pair for pair in _larger_without(finding, shrunk, context) if would_show(fault, pair[1])]
     fields = {probe.id: field for field, probe in without}
     failing = (one for one in context.run([probe for _, probe in without], budget) if one.judgement.verdict in FAILING)

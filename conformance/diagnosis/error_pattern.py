@@ -20,11 +20,12 @@ from .observed_case import ObservedCase
 Mask = NDArray[np.bool_]
 
 
-def error_pattern(observed: ObservedCase) -> str:
+def error_pattern(observed: ObservedCase, outputs: Sequence[str]) -> str:
     """Return, in words, which outputs, directions, rows, steps and units of a case are wrong while others are right;
     empty if all are, or if errors of single elements are unknown.
 
-    The arithmetic and the interpretation with the fewest errors are used, but at least one error.
+    `outputs` are those that the case asks for; the observed run may be the one with all outputs. The arithmetic and the
+    interpretation with the fewest errors are used, but at least one error.
     """
     case = observed.case
     observation: Any = observed.observation
@@ -36,13 +37,16 @@ def error_pattern(observed: ObservedCase) -> str:
     fewest = min(((count, number) for number, count in enumerate(counts) if count), default=None)
     if fewest is None:
         return ""
-    return pattern_text(alternatives[fewest[1]], resolve(case.trial.node, case.runs[0].inputs).directions)
+    where = "the smallest case" if {*case.trial.node.outputs} <= {*outputs} else "the smallest case with all outputs"
+    return pattern_text(alternatives[fewest[1]], resolve(case.trial.node, case.runs[0].inputs).directions, where)
 
 
-def pattern_text(runs: Sequence[Mapping[str, Mask]], directions: Sequence[str]) -> str:
+def pattern_text(
+    runs: Sequence[Mapping[str, Mask]], directions: Sequence[str], where: str = "the smallest case"
+) -> str:
     """Return the words for the error masks of each run and output: Y as (T, D, N, H), states as (D, N, H)."""
     parts = list(_parts(runs, directions))
-    return f"in the smallest case only in {', '.join(parts)}" if parts else ""
+    return f"in {where} only in {', '.join(parts)}" if parts else ""
 
 
 def _parts(runs: Sequence[Mapping[str, Mask]], directions: Sequence[str]) -> Iterator[str]:

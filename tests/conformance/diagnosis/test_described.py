@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from benchmarks.staging import Session, findings_on, staged
-from onnxspec.cases import profile
+from onnxspec.cases import CaseSpec, profile
 from onnxspec.conformance.diagnosis.error_pattern import pattern_text
 from onnxspec.conformance.diagnosis.explainer import failing_case_of_tried
 from onnxspec.conformance.probes.probe import SpecProbe
@@ -65,6 +65,21 @@ def test_a_finding_without_a_name_says_where_it_shows() -> None:
     findings = [f for f in findings_on(running(unit_4_off), specs)[0] if f["kind"] == "wrong"]
     assert {f["fault"] for f in findings} == {""}
     assert all("unit 4 (H = 5)" in f.get("place", "") for f in findings), [f["title"] for f in findings]
+
+
+def last_cell_state_off(graph: Any, session: Session, feeds: Feeds) -> list[Any]:
+    """Return outputs whose Y_c is off by no rule in its first unit."""
+    outputs = session(feeds)
+    for value, array in zip(graph.output, outputs, strict=True):
+        if value.name == "Y_c":
+            array[..., 0] += np.asarray(0.05, array.dtype)
+    return list(outputs)
+
+
+def test_an_error_that_only_the_run_with_all_outputs_shows_is_said_to_be_there() -> None:
+    specs = [CaseSpec("LSTM", 14, H=H, outputs=("", "Y_h")) for H in (4, 5)]
+    (finding,) = findings_on(running(last_cell_state_off), specs)[0]
+    assert "in the smallest case with all outputs only in Y_c" in finding["title"]
 
 
 @pytest.mark.parametrize(
