@@ -170,8 +170,9 @@ def graded_line(records: Sequence[LevelsRecord], bits: int) -> str:
     if held:
         most, total = max(levels for levels, _ in held), sum(cases for _, cases in held)
         off = sum(cases for levels, cases in held if levels)
+        distance = f"at most {plural(most, 'level')} off" if most else "exact"
         off_text = f", {off:,} of them by one or more" if off else ""
-        parts.append(f"within {plural(most, 'level')} ({plural(total)}{off_text})")
+        parts.append(f"{distance} ({plural(total)}{off_text})")
     if wrong:
         most, total = max(levels for levels, _ in wrong), sum(cases for _, cases in wrong)
         parts.append(f"wrong by up to {most:,} ({plural(total)})")

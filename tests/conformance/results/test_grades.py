@@ -123,7 +123,7 @@ def test_right_and_wrong_outputs_are_counted_apart() -> None:
     (record,) = level_records(results)
     assert (record["operator"], record["bits"], record["within"]) == ("GRU", 16, 34)
     assert (record["off"], record["wrong"]) == ([[0, 2], [1, 1], [34, 1]], [[2000, 1]])
-    line = "levels of 16 bits: within 34 levels (4 cases, 2 of them by one or more); wrong by up to 2,000 (1 case)"
+    line = "levels of 16 bits: at most 34 levels off (4 cases, 2 of them by one or more); wrong by up to 2,000 (1 case)"
     assert graded_line([record], 16) == line
     assert graded_line([record], 8) == ""
 

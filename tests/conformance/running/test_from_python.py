@@ -226,8 +226,8 @@ def test_the_notebook_runs() -> None:
 
 def test_how_many_levels_quantized_outputs_are_off_is_told_by_their_bits() -> None:
     summary = str(onnxspec.run("onnxruntime", profile="quantized", op="RNN-7"))
-    assert "levels of 8 bits: within 0 levels (" in summary
-    assert "levels of 16 bits: within 0 levels (" in summary
+    assert "levels of 8 bits: exact (" in summary
+    assert "levels of 16 bits: exact (" in summary
 
 
 @needs_cell_output
