@@ -8,7 +8,8 @@ To add a case, append its line to a file in ``cases/profiles`` (``core.jsonl``, 
 
 Only fields that differ from their defaults are needed. The writer checks that each case can be built, that no case
 occurs twice and that ``core`` contains ``smoke``. It sorts cases by operator version, with those last that may corrupt
-memory, and writes digests.json: the same profile name with another digest means other cases.
+memory, and writes digests.json: the same profile name with another digest means other cases. Run it in an environment
+without operators of your own, because it writes their digests, too.
 """
 
 from __future__ import annotations
