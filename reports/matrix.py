@@ -20,8 +20,10 @@ STATE_TONES = {FAILS: "fail", RIGHT: "pass", DECLINES: "unsupported", UNKNOWN: "
 
 def tone_of(verdict: str) -> str:
     """Return the tone of a verdict."""
-    if verdict in FAILING or verdict in DECLINED:
-        return "fail" if verdict in FAILING else "unsupported"
+    if verdict in FAILING:
+        return "fail"
+    if verdict in DECLINED:
+        return "unsupported"
     return "pass" if verdict == "pass" else "quiet"
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...reference import ACTIVATIONS, OperatorVersion, cell_named, operator_version
 from ...reference.numbers.activations import kind_named
-from .axis import Axis, Changes, Condition, Feature, listed, open_question
+from .axis import Axis, Changes, Condition, Feature, has_attribute, open_question
 from .violation import Draft, Violation, set_to
 
 if TYPE_CHECKING:
@@ -170,15 +170,15 @@ ACTIVATIONS_AXIS = Axis(
     level="complete",
     usual=(),
     features=(
-        Feature("activations", "activations", listed("activations"), column=True, level="complete"),
+        Feature("activations", "activations", has_attribute("activations"), column=True, level="complete"),
         Feature("activations-absent", "no activations", lambda o: o.attributes.get("activations") is None),
         Feature(
             "letter-case",
             "differently capitalised activation names",
             lambda o: any(name not in ACTIVATIONS for name in o.attributes.get("activations") or ()),
         ),
-        Feature("alpha", "activation_alpha", listed("activation_alpha"), level="complete"),
-        Feature("beta", "activation_beta", listed("activation_beta"), level="complete"),
+        Feature("alpha", "activation_alpha", has_attribute("activation_alpha"), level="complete"),
+        Feature("beta", "activation_beta", has_attribute("activation_beta"), level="complete"),
         Feature(
             "coefficients-ambiguous",
             "coefficients that can be given to several functions",

@@ -65,13 +65,13 @@ class Feature(Struct, frozen=True):
     level: str = ""
 
 
-def listed(attribute: str) -> Callable[[Observed], bool]:
-    """Return the test whether a node has an attribute."""
-    return lambda o: o.attributes.get(attribute) is not None
+def has_attribute(name: str) -> Callable[[Observed], bool]:
+    """Return a predicate that is true of nodes with an attribute."""
+    return lambda o: o.attributes.get(name) is not None
 
 
 def open_question(name: str) -> Callable[[Observed], bool]:
-    """Return the test whether a node's outputs depend on an interpretation."""
+    """Return a predicate that is true of nodes whose outputs depend on an interpretation."""
     return lambda o: name in o.configuration.open_questions
 
 

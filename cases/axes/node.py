@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...reference import OperatorVersion, operator_version, versions_of
 from .activations import finite_float32, first_functions
-from .axis import Axis, Changes, Condition, Feature, Rule, listed, of_values, open_question, skips, switch
+from .axis import Axis, Changes, Condition, Feature, Rule, has_attribute, of_values, open_question, skips, switch
 from .violation import Draft, Violation, has, set_to, sized, unknown_attribute
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 # Directions
 
 
-def _goes(*directions: str) -> Callable[[Observed], bool]:
-    """Return the test whether a node has some directions."""
+def _has_directions(*directions: str) -> Callable[[Observed], bool]:
+    """Return a predicate that is true of nodes with all these directions."""
     return lambda o: {*directions} <= {*o.configuration.directions}
 
 
@@ -51,9 +51,11 @@ DIRECTION = Axis(
     level="sequence",
     features=(
         Feature("direction-absent", "no direction", lambda o: "direction" not in o.attributes),
-        Feature("forward", "the forward direction", _goes("forward"), column=True, level="basic"),
-        Feature("reverse", "the reverse direction", _goes("reverse"), column=True, level="sequence"),
-        Feature("bidirectional", "bidirectional nodes", _goes("forward", "reverse"), column=True, level="sequence"),
+        Feature("forward", "the forward direction", _has_directions("forward"), column=True, level="basic"),
+        Feature("reverse", "the reverse direction", _has_directions("reverse"), column=True, level="sequence"),
+        Feature(
+            "bidirectional", "bidirectional nodes", _has_directions("forward", "reverse"), column=True, level="sequence"
+        ),
     ),
     conditions={
         "reverse": (
@@ -113,7 +115,7 @@ CLIP = Axis(
     forbidden=(Violation("clip.negative", "load", "clip is below zero", set_to("clip", -0.5), open=True),),
     level="complete",
     features=(
-        Feature("clip", "clip", listed("clip"), column=True, level="complete"),
+        Feature("clip", "clip", has_attribute("clip"), column=True, level="complete"),
         Feature("zero-clip", "clip 0", lambda o: o.attributes.get("clip") == 0),
         Feature("clip-absent", "no clip", lambda o: o.attributes.get("clip") is None),
     ),
@@ -161,7 +163,7 @@ def _ever_linear(operator: OperatorVersion) -> bool:
 
 
 def _of_linear(is_applied: bool) -> Callable[[Observed], bool | None]:
-    """Return the test whether linear_before_reset is applied; None for operators that never have it."""
+    """Return a predicate on the use of linear_before_reset; it gives None for operators that never have it."""
     return lambda o: o.configuration.linear_before_reset == is_applied if _ever_linear(o.node.operator) else None
 
 

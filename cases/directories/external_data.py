@@ -177,7 +177,10 @@ def _count(tensor: TensorProto, key: str, text: str | None) -> int | None:
 
 
 def tensors_of(message: Message) -> Iterator[TensorProto]:
-    """Yield every tensor of a model: initializers and tensors in attributes, also in subgraphs and functions."""
+    """Yield every tensor of a model: initializers and tensors in attributes, also in subgraphs and functions.
+
+    Tensors of training_info are left out, because inference does not use them.
+    """
     if isinstance(message, TensorProto):
         yield message
         return

@@ -1,4 +1,4 @@
-"""A node as rules see it: its attributes, and what is known of its inputs and of the use of Y before it runs."""
+"""A node as rules see it: its attributes, the known facts about its inputs, and whether padding of its Y is read."""
 
 from __future__ import annotations
 

@@ -76,6 +76,13 @@ def test_a_cell_in_which_nothing_was_judged_says_so(page_of: Callable[..., Page]
     assert "none judged" in page_of(rows).text("matrix")
 
 
+def test_chosen_cases_that_all_fail_have_no_heading_of_other_results(page_of: Callable[..., Page]) -> None:
+    chosen = {"selection": {**sample_info([])["selection"], "case": ["a"]}}
+    assert "Other results" not in page_of([result("a", verdict="crashed")], [], **chosen).whole
+    some = [result("a", verdict="crashed"), result("b", verdict="inconclusive")]
+    assert "Other results" in page_of(some, [], **chosen).whole
+
+
 def test_a_type_that_is_refused_as_a_whole_is_not_in_the_matrix(page_of: Callable[..., Page]) -> None:
     page = page_of([result("a"), result("b", type="float16", verdict="unsupported")])
     assert "LSTM-14, default, onnxruntime: 1 pass" in {attrs.get("title") for attrs in page.all("a")}
